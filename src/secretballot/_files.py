@@ -14,6 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic_core import from_json
 
+from secretballot._typing import Json
+
 _SCHEME = r"[a-z][a-z0-9+.\-]+"
 #: Also of several in a row, as fsspec has them ("simplecache::s3://...").
 _URL = re.compile(rf"{_SCHEME}(::{_SCHEME})*://", re.IGNORECASE)
@@ -56,7 +58,7 @@ LARGEST_JSON = 1 << 24  # bytes; the largest of these files lists the columns of
 Kind = type | tuple[type, ...]
 
 
-def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any] | None:
+def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> Json | None:
     """Return the named fields of a JSON object, or None where it is damaged.
 
     Nothing is raised here: the errors of a reader may carry the whole text, which may be secret,

@@ -28,10 +28,9 @@ from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
-from typing import Any
 
 from secretballot_verify import certificate, games
-from secretballot_verify.certificate import TABLES, WrongError, require, shown
+from secretballot_verify.certificate import TABLES, Json, WrongError, require, shown
 from secretballot_verify.games import MINUTES
 from secretballot_verify.prices import ERROR, price_of
 
@@ -86,7 +85,7 @@ def _digest_of(path: str, limit: int) -> tuple[str, int]:
         return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
-def check_files(document: dict[str, Any], folder: str) -> str:
+def check_files(document: Json, folder: str) -> str:
     """Refuse a folder that is not, file by file, the one that the certificate lists."""
     listed = document["files"]
     # a folder of millions of names is not read to its end
@@ -123,7 +122,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     return f"{len(listed)} files and no other, each the one that was released.{note}"
 
 
-def _values_of(document: dict[str, Any]) -> str:
+def _values_of(document: Json) -> str:
     """Return the name of the file of released values; "" where sums alone were released."""
     if document["public"]["method"] in TABLES:
         return "answers"
@@ -140,7 +139,7 @@ def row_of(cells: Iterable[object]) -> str:
     )
 
 
-def check_labels(document: dict[str, Any], folder: str) -> str:
+def check_labels(document: Json, folder: str) -> str:
     """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write
     them."""
     released, mechanism = document["released"], document["mechanism"]
@@ -196,7 +195,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     return f"labels.csv holds {count} rows, {answered} answered, as a release writes them."
 
 
-def check_answers(document: dict[str, Any], folder: str) -> str:
+def check_answers(document: Json, folder: str) -> str:
     """Refuse an answers.csv that is not, byte by byte, the answers of the certificate."""
     stated, released = hashlib.sha256(), document["released"]
     numbers = document["public"]["method"] == "votes-of-numbers"
@@ -207,7 +206,7 @@ def check_answers(document: dict[str, Any], folder: str) -> str:
     return f"answers.csv holds the {len(released['rows'])} answers of the certificate."
 
 
-def _number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+def _number_rows(document: Json) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of numbers."""
     (low, high), shape = document["public"]["bounds"], document["shape"]
     released, width = document["released"], (high - low) / (shape["n_classes"] - 1)
@@ -217,7 +216,7 @@ def _number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
         yield [row, repr(low + answer[0] / votes * width)]
 
 
-def _set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+def _set_rows(document: Json) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of sets of labels."""
     public, released = document["public"], document["released"]
     labels, counts = public["labels"], document["mechanism"]["release"] == "counts"
@@ -296,7 +295,7 @@ def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
     yield from prices_of(document)
 
 
-def terms_of(document: dict[str, Any]) -> list[Finding]:
+def terms_of(document: Json) -> list[Finding]:
     """Return what there is to find in a certificate itself, but for its prices."""
     optional = {"plan", "choices"} - set(document)
     looks = [(name, look) for name, look in certificate.CHECKS.items() if name not in optional]
@@ -323,7 +322,7 @@ def check_certificate(content: bytes) -> list[Finding]:
     return found if slow else [*found, *prices_of(document)]
 
 
-def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
+def prices_of(document: Json) -> Iterator[Finding]:
     """Yield what the release costs: all of it, and each choice."""
     if document["events"][0]["kind"] in certificate.SLOW:
         yield Finding("price", WAIT, f"A game may take {games.minutes_allowed.get():g} minutes.")
@@ -332,7 +331,7 @@ def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
         yield looked(f"choice {number}", partial(priced, f"choice {number}", choice))
 
 
-def priced(name: str, part: dict[str, Any]) -> Finding:
+def priced(name: str, part: Json) -> Finding:
     """Return whether the event of a release or a choice costs what it promises."""
     epsilon, promised = part["epsilon"], part["delta"]
     price = price_of(part["events"][0], epsilon, promised)

@@ -11,6 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+#: An object of JSON.
+Json = dict[str, Any]
+
 MAX_CERTIFICATE = 10 * 10**6  # bytes
 MAX_FILES = 1000
 _MAX_INTEGER = 2**53
@@ -50,7 +53,7 @@ def shown(value: object) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_repeated_field(pairs: list[tuple[str, Any]]) -> Json:
     """Return a JSON object, or refuse one that names a field twice.
 
     Raises
@@ -81,7 +84,7 @@ def _check_json(value: object, depth: int = 0, longest: int = 10_000) -> None:
         require(abs(value) <= _MAX_INTEGER, "The certificate holds an integer beyond 2^53.")
 
 
-def certificate_in(content: bytes) -> dict[str, Any]:
+def certificate_in(content: bytes) -> Json:
     """Return the certificate that a file holds, whose digest fits and whose fields are all there.
 
     Raises
@@ -92,7 +95,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     require(len(content) <= MAX_CERTIFICATE, "The certificate is too long.")
     try:
         text = content.decode("utf-8")
-        document: dict[str, Any] = json.loads(text, object_pairs_hook=_no_repeated_field)
+        document: Json = json.loads(text, object_pairs_hook=_no_repeated_field)
     except (ValueError, RecursionError):
         raise WrongError("certificate.json is not JSON.") from None
     stated = document.get("format") if isinstance(document, dict) else None
@@ -198,7 +201,7 @@ _ARE_SENTENCES, _IS_LIST = a_list(is_sentence, 1), a_list(lambda _: True)
 _UNIT = one_of("record", "user", "label")
 _RELATION = one_of("add-remove", "replace-one")
 _PROMISE = {"epsilon": _IS_EPSILON, "delta": _IS_DELTA}
-_PART: dict[str, Any] = {
+_PART: Json = {
     **_PROMISE,
     **dict.fromkeys(("mechanism", "shape"), _is_object),
     "public": lambda value: _is_object(value) and is_sentence(value.get("method")),
@@ -206,7 +209,7 @@ _PART: dict[str, Any] = {
 }
 #: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be
 #: missing.
-FIELDS: dict[str, Any] = {
+FIELDS: Json = {
     **_PART,
     "format": _is_name,
     "version": _is_count,
@@ -266,7 +269,7 @@ _OUTCOMES: dict[str, Rule] = {
 }
 
 
-def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
+def check_shape(value: Any, shape: Json, place: str) -> None:
     """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind."""
     require(_is_object(value), f"{place} is no JSON object.")
     for unknown in sorted(set(value) - {name.rstrip("?") for name in shape}):
@@ -288,7 +291,7 @@ ANSWERS_SOME = (CONFIDENT, "stable-value")
 _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
 TABLES = ("votes-of-labels", "votes-of-numbers")
-_SUMMED: dict[str, Any] = {
+_SUMMED: Json = {
     "residual_units": a_list(_a_count(1, 2**20)),
     "mark_weight": _is_count,
     **dict.fromkeys(("marks", "weights"), _IS_LIST),
@@ -299,12 +302,12 @@ _SUMMED: dict[str, Any] = {
     "basis_sha256": _is_digest,
     "covered_only": a_list(_is_truth),
 }
-_MORE_OF_CLASSES: dict[str, Any] = {
+_MORE_OF_CLASSES: Json = {
     "start?": {"certificate": _is_digest, "weights": _IS_LIST},
     "class_weights?": a_list(_a_number(5e-324)),
 }
 #: By method: kinds of mechanisms, and public settings.
-_METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+_METHODS: dict[str, tuple[tuple[str, ...], Json]] = {
     "votes": (
         ("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS),
         {"confidence?": _IS_SHARE},
@@ -370,7 +373,7 @@ _VOTE_SHAPE = {
     "spare_rows": _a_count(0, _MOST),
     "sample": _or_none(_is_object),
 }
-_SHAPES: dict[str, dict[str, Any]] = {
+_SHAPES: dict[str, Json] = {
     "exponential-choice": _GUARANTEE,
     "noisy-sums": {
         **_GUARANTEE,
@@ -385,7 +388,7 @@ _SAMPLE = {
 }
 
 
-def check_model(value: dict[str, Any], place: str) -> None:
+def check_model(value: Json, place: str) -> None:
     """Refuse a mechanism of no known kind, or with other fields."""
     kind = value.get("kind")
     fields = _KINDS.get(kind) if isinstance(kind, str) else None
@@ -394,7 +397,7 @@ def check_model(value: dict[str, Any], place: str) -> None:
     check_shape({key: one for key, one in value.items() if key != "kind"}, fields, place)
 
 
-def check_part(part: dict[str, Any]) -> None:
+def check_part(part: Json) -> None:
     """Refuse mechanism, shape and event of a release, or of a choice, that do not fit each
     other."""
     mechanism, shape = part["mechanism"], part["shape"]
@@ -415,7 +418,7 @@ def check_part(part: dict[str, Any]) -> None:
     require(within, "The event counts more than any release.")
 
 
-def _check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
+def _check_votes(mechanism: Json, shape: Json) -> None:
     """Refuse votes that are no votes of teachers or of records, or not what a mechanism takes."""
     teachers, sample, kind = shape["n_teachers"], shape["sample"], mechanism["kind"]
     if teachers is None:
@@ -455,7 +458,7 @@ def _check_chances(weights: list[int], n_teachers: int) -> None:
     require(coin, "An even vote is no fair coin in the table.")
 
 
-def _check_abstentions(mechanism: dict[str, Any]) -> None:
+def _check_abstentions(mechanism: Json) -> None:
     """Refuse a table of abstentions that breaks an inequality which its price rests on (section 14
     of prices.md): between neighbours, an abstention charged, the moment of its order is at most 1,
     both ways."""
@@ -481,7 +484,7 @@ def _check_abstentions(mechanism: dict[str, Any]) -> None:
                 require(kept, "The table of abstentions breaks an inequality of its price.")
 
 
-def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+def event_of(mechanism: Json, shape: Json) -> Json:
     """Return the one event that a whole release is: what was drawn, and how far one unit moves
     it."""
     kind, moved, teachers = mechanism["kind"], shape.get("moved", 0), shape.get("n_teachers")
@@ -490,7 +493,7 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
     # record moves so many cells as the shape says
     shifts = moved if classes == 2 or teachers is None else 2 * moved
 
-    def taken(*names: str) -> dict[str, Any]:
+    def taken(*names: str) -> Json:
         return {name: mechanism[name] for name in names}
 
     match kind:
@@ -533,11 +536,11 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
     return {**pure(mechanism["epsilon"], count), "kind": "bounded-range"}
 
 
-def pure(epsilon: float, count: int) -> dict[str, Any]:
+def pure(epsilon: float, count: int) -> Json:
     return {"kind": "pure", "epsilon": epsilon, "count": count}
 
 
-def sums(sigmas: list[float], squared: int, coordinates: int) -> dict[str, Any]:
+def sums(sigmas: list[float], squared: int, coordinates: int) -> Json:
     stated = {"sigmas": sigmas, "squared_sensitivity": squared, "coordinates": coordinates}
     return {"kind": "vector-sum", **stated, "count": 1}
 
@@ -550,7 +553,7 @@ def least_quotient(numerator: int, denominator: float) -> float:
     return found
 
 
-def check_mechanism(document: dict[str, Any]) -> str:
+def check_mechanism(document: Json) -> str:
     """Refuse a mechanism that is unknown, whose event is another one than the certificate states,
     or whose settings contradict it."""
     check_part(document)
@@ -577,7 +580,7 @@ def check_mechanism(document: dict[str, Any]) -> str:
     return f"The event is that of the mechanism {mechanism['kind']!r}."
 
 
-def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
+def check_public(mechanism: Json, public: Json) -> None:
     """Refuse settings of no known method, or of another one."""
     kinds, fields = _METHODS.get(public["method"], ((), {}))
     require(mechanism["kind"] in kinds, f"{shown(public['method'])} has no such mechanism.")
@@ -588,7 +591,7 @@ def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     require(taken, "Confident labels alone state a confidence.")
 
 
-def _check_moments(document: dict[str, Any]) -> None:
+def _check_moments(document: Json) -> None:
     """Refuse settings of sums over records that contradict the sums."""
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
@@ -630,7 +633,7 @@ def _check_lists(values: Any, rows: int, columns: int, name: str) -> None:
     require(held, f"The {name} are not {rows} lists of {columns} integers each.")
 
 
-def _columns_of(document: dict[str, Any]) -> int:
+def _columns_of(document: Json) -> int:
     """Return how many columns the model of noisy sums has.
 
     Raises
@@ -646,7 +649,7 @@ def _columns_of(document: dict[str, Any]) -> int:
     return len(public["labels"]) if "labels" in public else 1
 
 
-def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
+def table_of(document: Json) -> tuple[int, int, float, float]:
     """Return for how many points a table is paid, how many integers answer each, and between which
     numbers they lie.
 
@@ -684,7 +687,7 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     return points, counts, -far, teachers + far
 
 
-def check_values(document: dict[str, Any]) -> None:
+def check_values(document: Json) -> None:
     """Refuse released integers that are no labels, and more or other than the event pays for."""
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     values, rows = (document["released"].get(name) for name in ("values", "rows"))
@@ -713,7 +716,7 @@ def check_values(document: dict[str, Any]) -> None:
         require(values is None, "Labels and their counts are all that the mechanism draws.")
 
 
-def check_range(counts: list[int], document: dict[str, Any]) -> None:
+def check_range(counts: list[int], document: Json) -> None:
     """Refuse counts of one query that the stated noise does not reach."""
     mechanism, teachers = document["mechanism"], document["shape"].get("n_teachers")
     # Laplace noise of a scale goes beyond sixty times of it with probability e^-60
@@ -725,12 +728,12 @@ def check_range(counts: list[int], document: dict[str, Any]) -> None:
     require(reached, "A count was released that noise of the stated size does not reach.")
 
 
-def votes_of(shape: dict[str, Any]) -> int:
+def votes_of(shape: Json) -> int:
     """Return how many votes a record casts; one that is replaced takes as many away."""
     return int(shape["moved"] // (2 if shape["guarantee"]["relation"] == "replace-one" else 1))
 
 
-def _check_records(document: dict[str, Any]) -> None:
+def _check_records(document: Json) -> None:
     """Refuse votes of records that do not fit in a table of these points."""
     shape, votes = document["shape"], votes_of(document["shape"])
     each = 2 if document["relation"] == "replace-one" else 1
@@ -740,7 +743,7 @@ def _check_records(document: dict[str, Any]) -> None:
     require(shape["spare_rows"] == spare, "Uncovered records have too many or few rows.")
 
 
-def check_counts(document: dict[str, Any]) -> str:
+def check_counts(document: Json) -> str:
     """Refuse more queries, counts or abstentions than the mechanism pays for."""
     released, mechanism, shape = document["released"], document["mechanism"], document["shape"]
     check_values(document)
@@ -767,7 +770,7 @@ def check_counts(document: dict[str, Any]) -> str:
 # --- Account, plan, choices -----------------------------------------------------------------------
 
 
-def adds_to(part: dict[str, Any], unit: str, relation: str) -> bool:
+def adds_to(part: Json, unit: str, relation: str) -> bool:
     """Return whether the promise of a release, or of a choice, holds for another one.
 
     Votes of teachers about all records of a user are about each; what else a user adds may change
@@ -782,7 +785,7 @@ def adds_to(part: dict[str, Any], unit: str, relation: str) -> bool:
     return (own["unit"], unit) == ("record", "label")
 
 
-def check_account(document: dict[str, Any]) -> str:
+def check_account(document: Json) -> str:
     """Refuse units, relations and sums that do not fit the dataset's budget."""
     composition, price = document["composition"], document["price"]
     column = (document["unit"] == "user") == (document["unit_column"] is not None)
@@ -806,7 +809,7 @@ def check_account(document: dict[str, Any]) -> str:
     )
 
 
-def _check_software(document: dict[str, Any]) -> str:
+def _check_software(document: Json) -> str:
     """Refuse noise of a version of OpenDP that is known to draw another distribution."""
     version = document["software"]["opendp"]
     found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
@@ -815,7 +818,7 @@ def _check_software(document: dict[str, Any]) -> str:
     return f"OpenDP {shown(version)} drew the noise."
 
 
-def check_plan(document: dict[str, Any]) -> str:
+def check_plan(document: Json) -> str:
     """Refuse a plan that does not fit what was released."""
     plan, used = document["plan"], document["released"]["queries"]
     by_teachers = document["public"]["method"] == "votes"
@@ -829,7 +832,7 @@ def check_plan(document: dict[str, Any]) -> str:
     return f"{used} of {plan['planned']} planned queries used."
 
 
-def check_assumptions(document: dict[str, Any]) -> str:
+def check_assumptions(document: Json) -> str:
     """Refuse assumptions on choices that are not listed, and silence on choices that are."""
     lines, chosen = document["assumptions"], bool(document.get("choices"))
     listed = any(line.endswith(_OR_PAID) for line in lines)
@@ -839,7 +842,7 @@ def check_assumptions(document: dict[str, Any]) -> str:
     return f"{len(lines)} assumptions are stated, and {len(document['not_protected'])} limits."
 
 
-def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
+def check_choice(number: int, choice: Any, document: Json) -> None:
     """Refuse a choice whose outcome is more than the one number, or the labels, that its event
     is about."""
     outcome = "labels_sha256" if _is_object(choice) and "labels_sha256" in choice else "value"
@@ -859,7 +862,7 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     require(among, f"Choice {number} fell on a candidate that there is not.")
 
 
-def check_choices(document: dict[str, Any]) -> str:
+def check_choices(document: Json) -> str:
     """Refuse choices that are no choices, that share a reservation, or that would take hours to
     price."""
     choices = document["choices"]
@@ -874,7 +877,7 @@ def check_choices(document: dict[str, Any]) -> str:
 
 #: What there is to find in a certificate itself, but for its prices; plans and choices may be
 #: missing.
-CHECKS: dict[str, Callable[[dict[str, Any]], str]] = {
+CHECKS: dict[str, Callable[[Json], str]] = {
     "mechanism": check_mechanism,
     "queries": check_counts,
     "account": check_account,

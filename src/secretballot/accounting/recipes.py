@@ -3,14 +3,14 @@ and which questions it withholds. Every mechanism is priced again before it draw
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from secretballot._typing import Json, JsonView
 from secretballot._validation import RELEASES, check_choice, check_count
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
@@ -226,7 +226,7 @@ def _table(event: TableStream, n_teachers: int) -> AbstentionTable:
     return AbstentionTable(**_shared_terms(event), weights=weights_text(weights))
 
 
-def _shared_terms(event: Stream) -> dict[str, Any]:
+def _shared_terms(event: Stream) -> Json:
     """Return what a stream and the mechanism that draws it have in common."""
     return event.model_dump(exclude={"kind", "abstentions"}) | {
         "max_abstentions": event.abstentions
@@ -358,7 +358,7 @@ class Terms(mechanisms.Terms):
     """
 
     shape: VoteShape
-    public: Mapping[str, Any] = field(default_factory=lambda: {"method": "votes"})
+    public: JsonView = field(default_factory=lambda: {"method": "votes"})
 
     @property
     def confidence(self) -> float | None:

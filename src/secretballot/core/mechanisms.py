@@ -15,7 +15,7 @@ comparisons are exact; prices round upward, in `core.events`.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -34,6 +34,7 @@ from secretballot.core.types import (
     BoolArray,
     Count,
     IntArray,
+    JsonView,
     Model,
     Noise,
     Scale,
@@ -606,7 +607,7 @@ class Terms:
     mechanism: Mechanism
     shape: Shape
     budget: PrivacyBudget
-    public: Mapping[str, Any]
+    public: JsonView
     purpose: str = ""
 
 

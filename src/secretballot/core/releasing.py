@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.types import (
     BoolArray,
     IntArray,
+    Json,
+    JsonView,
     Model,
     Noise,
     ScoreShape,
@@ -141,13 +143,13 @@ class Released:
     event: Event
     budget: PrivacyBudget
     price: Price
-    public: dict[str, Any]
+    public: Json
     values: IntArray
     questions: tuple[bytes, ...]
-    noise: dict[str, Any]
+    noise: Json
     issued: str
-    account: dict[str, Any]
-    about: dict[str, Any] = field(default_factory=dict)
+    account: Json
+    about: Json = field(default_factory=dict)
 
 
 class Answers(NamedTuple):
@@ -388,7 +390,7 @@ class AnswerStream:
         return self._answers(questions, stored, left)
 
     @repeated
-    def close(self, answered: int | None = None, about: Mapping[str, Any] | None = None) -> None:
+    def close(self, answered: int | None = None, about: JsonView | None = None) -> None:
         """Settle the reservation; it answers nothing new afterwards.
 
         Questions that were not used go back into the budget of a ledger that composes by a Renyi
@@ -605,7 +607,7 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
-        about: dict[str, Any] = {"request": self.request, "purpose": self.purpose, "terms": stored}
+        about: Json = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
             self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:
@@ -776,7 +778,7 @@ class _SecretStates:
         raise TypeError("A stream holds a secret state; open it again by its request.")
 
 
-def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
+def _json_terms(asked: Terms, *, streams: bool) -> Json:
     """Return what must be the same whenever a request is taken up, as JSON values.
 
     Raises
@@ -793,7 +795,7 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     }
     with suppress(TypeError, ValueError, RecursionError):
         if len(text := json.dumps(terms, allow_nan=False)) <= _MOST_TERMS:
-            read: dict[str, Any] = json.loads(text)
+            read: Json = json.loads(text)
             return read
     raise ParameterError(
         "A public setting is no text, finite number, list or mapping, or all together have more"
@@ -802,7 +804,7 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     )
 
 
-def _facts(noise: ExactNoise) -> dict[str, Any]:
+def _facts(noise: ExactNoise) -> Json:
     """Return what a certificate says of the noise and of the software that drew it."""
     return {"exact": noise.exact, "description": noise.description, "software": _software()}
 

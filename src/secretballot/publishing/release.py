@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._points import take_rows
-from secretballot._typing import AnyArray
+from secretballot._typing import AnyArray, Json, JsonView
 from secretballot._validation import (
     PARTS,
     MissingExtraError,
@@ -108,8 +108,8 @@ class ReleaseFolder:
     path: Path
     files: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    certificate: dict[str, Any] = field(default_factory=dict)
-    _digests: dict[str, dict[str, object]] = field(default_factory=dict, repr=False)
+    certificate: Json = field(default_factory=dict)
+    _digests: dict[str, Json] = field(default_factory=dict, repr=False)
 
     def write(self, name: str, words: str, content: bytes) -> None:
         """Write a file, and keep what it is."""
@@ -117,7 +117,7 @@ class ReleaseFolder:
         self.files[name] = words
         self._digests[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
-    def seal(self, certificate: Mapping[str, Any]) -> None:
+    def seal(self, certificate: JsonView) -> None:
         """Write the certificate, bound to every file that was written before."""
         self.certificate = with_files(certificate, self._digests)
         (self.path / CERTIFICATE_FILE).write_bytes(_json_bytes(self.certificate))
@@ -167,7 +167,7 @@ class ReleaseJob:
     released: ReleasedLabels | ReleasedSums
     student: Any = None
     X_public: Any = None
-    schema: Mapping[str, Any] | None = None
+    schema: JsonView | None = None
     seed: int = 0
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
@@ -210,7 +210,7 @@ def _canonical_points(X: Any) -> Any:
     return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
 
 
-def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def usage_of(files: Mapping[str, str], schema: JsonView | None) -> Json:
     """Return what can be done with files, for the texts beside them: a command line, lines of
     Python with this package, lines with onnxruntime alone, and whether the student reads the points
     of the release, and no table.
@@ -222,7 +222,7 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     schema : mapping or None
         Complete.
     """
-    found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
+    found: Json = dict.fromkeys(("package", "runtime_alone"), ())
     found |= {"command_line": None, "of_matrix": False}
     if _ONNX_FILE not in files:
         return found
@@ -381,7 +381,7 @@ def _parquet_bytes(text: bytes) -> bytes:
     return made
 
 
-def _json_bytes(value: Mapping[str, Any]) -> bytes:
+def _json_bytes(value: JsonView) -> bytes:
     # the words of these errors quote the value, so nothing is raised inside
     with suppress(TypeError, ValueError):
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
@@ -474,7 +474,7 @@ def write_release(
     *,
     student: Any = None,
     X_public: Any = None,
-    schema: Mapping[str, Any] | None = None,
+    schema: JsonView | None = None,
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,

@@ -5,7 +5,7 @@ method, and the whole, which holds mechanism, shape and event as models of the c
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from secretballot import accounting
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Json, JsonView
 from secretballot._validation import FARTHEST, plain_line, shown
 from secretballot.core.errors import Relation, Unit
 from secretballot.core.events import AnyEvent, Event
@@ -672,7 +672,7 @@ class Certificate(Drawn):
         return Guarantee(unit=self.unit, relation=self.relation)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         """The JSON object that it was read from."""
         return self.model_dump(mode="json", exclude_unset=True)
 
@@ -718,7 +718,7 @@ class Certificate(Drawn):
         self.public.check(self)
 
 
-def certificate_of_json(document: Mapping[str, Any]) -> Certificate:
+def certificate_of_json(document: JsonView) -> Certificate:
     """Return the certificate that a JSON object is.
 
     Raises
@@ -781,7 +781,7 @@ def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: D
     )
 
 
-def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def stated(certificate: JsonView) -> Json:
     """Return mechanism, shape, public settings and released integers of a certificate in one
     mapping, for those who show them: with ``sigma``, ``bound``, ``n_stages``, ``counts_first`` and
     ``votes_per_record`` where there are such; the values are those of the stages.
@@ -818,13 +818,13 @@ _MAX_SLOW_EVENTS = 10
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
 
 
-def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
+def total_price(certificate: JsonView) -> tuple[float, float]:
     """Return the (epsilon, delta) of the release and all its choices by basic composition."""
     parts = [certificate, *certificate.get("choices", ())]
     return math.fsum(part["epsilon"] for part in parts), math.fsum(part["delta"] for part in parts)
 
 
-def stands_alone(certificate: Mapping[str, Any]) -> bool:
+def stands_alone(certificate: JsonView) -> bool:
     """Return whether the account holds this release, with its choices, and holds no other.
 
     Then it was opened for this release, and knows of no other from the same data.
@@ -984,7 +984,7 @@ class Coverage:
         )
 
 
-def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
+def coverage_on(terms: JsonView) -> tuple[Coverage, float, float] | None:
     """Return what the marks say, as `counted_by_marks`; None where the public points are the
     records' own.
 
@@ -1034,7 +1034,7 @@ def counted_by_marks(
 
 
 def coverage_by_votes(
-    terms: Mapping[str, Any], noisy_counts: IntArray
+    terms: JsonView, noisy_counts: IntArray
 ) -> tuple[Coverage, float, float] | None:
     """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
     of the number of records. None where uncovered records were not distinguished.

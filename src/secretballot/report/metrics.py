@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
 from secretballot._points import class_shares
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot.exceptions import DataError
 
 #: Of all intervals here.
@@ -83,7 +83,7 @@ class Calibration:
 class _Figures:
     rows: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return all of it as JSON values."""
         return asdict(self)
 

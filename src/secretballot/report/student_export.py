@@ -8,7 +8,7 @@ that are not named here.
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from sklearn.tree import BaseDecisionTree
 
 from secretballot._points import take_rows
 from secretballot._seeded import own_global_states
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json, JsonView
 from secretballot._validation import shown_error
 from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn
@@ -78,7 +78,7 @@ _MOST_OTHERWISE = 0.01  # of the rows: where neighbours are equally far, each of
 def student_bytes(
     student: Any,
     *,
-    schema: Mapping[str, Any] | None = None,
+    schema: JsonView | None = None,
     rows: RawRows | None = None,
     X_public: Any = None,
 ) -> bytes:
@@ -114,7 +114,7 @@ def student_bytes(
     return loaded.content
 
 
-def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:
+def converted_student(student: Any, schema: JsonView | None = None) -> OnnxStudent:
     """Return a fitted student as its file has it; whether it answers alike is not tried.
 
     Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors:
@@ -141,14 +141,14 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}).")
 
 
-def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
+def _model_bytes(student: Any, schema: JsonView | None) -> bytes:
     names = [] if schema is None else list(schema["columns"])
     basis: Any = student.basis if _is_moments(student) else getattr(student, "basis_", None)
     by_column = schema is None and any(map(_holds_texts, getattr(basis, "_columns", [])))
     if by_column:
         names = [str(name) for name in basis.feature_names_in_]
     graph = Graph([*names, "X"])
-    about: dict[str, Any] = {"made_by": "secretballot"}
+    about: Json = {"made_by": "secretballot"}
     points: Points
     if schema is not None:
         points = add_raw_columns(graph, schema)
@@ -168,9 +168,7 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     return graph.to_bytes(outputs, about | more)
 
 
-def _add_answers(
-    student: Any, points: Points, taken: list[str]
-) -> tuple[list[Output], dict[str, Any]]:
+def _add_answers(student: Any, points: Points, taken: list[str]) -> tuple[list[Output], Json]:
     """Add a student, and return its outputs, and what is said of them."""
 
     def named(name: str) -> str:
@@ -188,7 +186,7 @@ def _add_answers(
             assert isinstance(points, Value)
             number = _add_regressor(student.regressor, points).clipped(low, high)
         return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
-    about: dict[str, Any]
+    about: Json
     outputs: list[Output]
     shares: Value | None
     if labels is not None:

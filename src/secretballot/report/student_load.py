@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper
 from sklearn.utils.metaestimators import available_if
 
-from secretballot._typing import FloatArray
+from secretballot._typing import FloatArray, Json
 from secretballot._validation import plain_line
 from secretballot._written import with_point
 from secretballot.exceptions import DataError
@@ -391,7 +391,7 @@ def _check_trees(node: Any, width: int) -> None:
     _require(max(levels.values(), default=0) <= _MOST_LEVELS, "a tree of it is too deep")
 
 
-def _about(model: Any) -> dict[str, Any]:
+def _about(model: Any) -> Json:
     """Return what the metadata of a model say, as JSON values."""
     try:
         about = {one.key: json.loads(one.value) for one in model.metadata_props}

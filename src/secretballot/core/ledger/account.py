@@ -7,7 +7,7 @@ nobody can look, `UnknownEndError` says so.
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import Result, repeated
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.price import PrivacyBudget, delta_upper
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, Json, JsonView
 
 if TYPE_CHECKING:
     from secretballot.core.ledger.postgres import PostgresStore
@@ -112,8 +112,8 @@ class LedgerEntry:
     reserved_at: str
     reason: str | None
     parts: int
-    terms: dict[str, Any]
-    facts: dict[str, Any] | None
+    terms: Json
+    facts: Json | None
     spent_after: tuple[float, float]
 
     @classmethod
@@ -221,7 +221,7 @@ class AnswerPage:
             )
         self._rows.add(added, totals)
 
-    def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
+    def commit(self, facts: JsonView, used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
 
         Parameters
@@ -355,7 +355,7 @@ class Ledger:
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
-            made: dict[str, Any] = {**_DEFAULTS, **stated}
+            made: Json = {**_DEFAULTS, **stated}
             how = made.pop("composition")
             account = rows.Account.new(
                 dataset=dataset, guarantee=Guarantee(**made), budget=budget, composition=how
@@ -416,7 +416,7 @@ class Ledger:
 
     # --- the account ---
 
-    def account_terms(self) -> dict[str, Any]:
+    def account_terms(self) -> Json:
         """Return what distinguishes the account from another one, as certificates state it."""
         return {
             "kind": self.composition,
@@ -518,7 +518,7 @@ class Ledger:
         *,
         request: str,
         purpose: str,
-        terms: Mapping[str, Any] | None = None,
+        terms: JsonView | None = None,
         space: int = 0,
     ) -> int:
         """Reserve `events` at `price` and return the number of the reservation.
