@@ -55,10 +55,10 @@ def table_name(place: Path | str) -> str:
 
 LARGEST_JSON = 1 << 24  # bytes; the largest of these files lists the columns of a table
 
-Kind = type | tuple[type, ...]
+_Kind = type | tuple[type, ...]
 
 
-def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> Json | None:
+def json_fields(content: bytes, kinds: Mapping[str, _Kind]) -> Json | None:
     """Return the named fields of a JSON object, or None where it is damaged.
 
     Nothing is raised here: the errors of a reader may carry the whole text, which may be secret,
@@ -89,6 +89,6 @@ def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> Json | None:
     return {name: found[name] for name in kinds}
 
 
-def _is_of(value: object, kind: Kind) -> bool:
+def _is_of(value: object, kind: _Kind) -> bool:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return type(value) in kinds  # JSON makes plain types only, and True is then no 1

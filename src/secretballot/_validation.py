@@ -41,13 +41,13 @@ MOST_ROWS = 25_000 * 2**16
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
 # options, and as a tuple, which guards compare with.
-ReleaseKind = Literal["labels", "counts"]
+_ReleaseKind = Literal["labels", "counts"]
 VotesKind = Literal["votes", "counts"]
 #: What a basis of record moments may be called.
 BasisName = Literal["auto", "table", "kernel", "vectors", "images"]
 HeaderLine = Literal["yes", "no"]
 
-RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
+RELEASES: tuple[_ReleaseKind, ...] = get_args(_ReleaseKind)
 ABSTENTIONS = ("drop", "random", "majority")
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 BASES: tuple[BasisName, ...] = get_args(BasisName)

@@ -66,7 +66,7 @@ __all__ = ["choose_by_scores", "estimate_stability", "release", "release_table"]
 #: Of what a ledger keeps as public, what was asked: no setting that a certificate states.
 ASKED = "asked"
 #: Votes, or what makes them once price, account and a stored answer were looked at.
-VoteSource = Votes | Callable[[], Votes]
+_VoteSource = Votes | Callable[[], Votes]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 #: More files than a release has: the certificate that lists those is no longer than this one.
 _LISTED = (LABELS_FILE, *(f"queries-{'x' * 20}.{place}" for place in range(19)))
@@ -185,7 +185,7 @@ def release(
 
 def release_labels(
     terms: Terms,
-    private: VoteSource,
+    private: _VoteSource,
     ledger: Ledger,
     *,
     classes: Sequence[Any],
@@ -270,7 +270,7 @@ def labels_released(
 
 def release_table(
     terms: Terms,
-    private: VoteSource,
+    private: _VoteSource,
     ledger: Ledger,
     *,
     rows: ArrayLike | None = None,
@@ -345,7 +345,7 @@ _Document = TypeVar("_Document", ReleasedLabels, ReleasedTable)
 
 def _certified(
     terms: Terms,
-    private: VoteSource,
+    private: _VoteSource,
     ledger: Ledger,
     asked: JsonView,
     certified: Callable[[Released], _Document],

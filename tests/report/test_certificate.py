@@ -26,8 +26,8 @@ from secretballot.core.mechanisms import ExponentialChoice, NoisyVotes
 from secretballot.core.types import ScoreShape
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.report.certificate import (
+    _FIXED_OR_PAID,
     FIXED_BLINDLY,
-    FIXED_OR_PAID,
     UNSEEN_TEACHERS,
     certificate_digest,
     with_files,
@@ -415,9 +415,9 @@ def test_what_was_spent_must_hold_the_choices():
 
 def test_the_assumptions_follow_the_choices():
     chosen, blind = planned(choices=[CHOSEN]), planned()
-    assert FIXED_OR_PAID in chosen["assumptions"]
+    assert _FIXED_OR_PAID in chosen["assumptions"]
     assert FIXED_BLINDLY not in chosen["assumptions"]
-    assert "or chosen by a step listed under choices, at its own price." in FIXED_OR_PAID
+    assert "or chosen by a step listed under choices, at its own price." in _FIXED_OR_PAID
     assert FIXED_BLINDLY in blind["assumptions"]
     for document, lines in ((chosen, blind), (blind, chosen)):
         assert failed(renewed(document, assumptions=lines["assumptions"])) == {"mechanism"}

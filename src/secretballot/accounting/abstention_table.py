@@ -19,7 +19,7 @@ from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, neighbours_keep
 
 # below, one label in many millions is wrong, and a table would only grow longer
 _LEAST_CHANCE = 2.0**-40
-PRECISION = 1e-7  # relative, of a step in the logarithm of a chance
+_PRECISION = 1e-7  # relative, of a step in the logarithm of a chance
 _LONGEST_STEP = 3.0  # nats from one chance to the next
 
 
@@ -96,7 +96,7 @@ def _last_within(
         low, high = high, min(2 * high, most)
     # the function is nearly quadratic from 0 on, so its root is nearly linear
     below, above, aim = math.sqrt(max(0.0, moment(low))), math.sqrt(moment(high)), math.sqrt(limit)
-    while high - low > PRECISION * high:
+    while high - low > _PRECISION * high:
         share = (aim - below) / (above - below) if math.isfinite(above) else 0.5
         middle = low + min(max(share, 0.02), 0.98) * (high - low)
         found = math.sqrt(max(0.0, moment(middle)))
@@ -107,7 +107,7 @@ def _last_within(
     return low
 
 
-DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
+_DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 _LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
 _PLACES = 128  # at which a search looks at a table
 
@@ -186,7 +186,7 @@ def _last_weight(order: float, charge: float, here: int, guess: int) -> int:
 
 def _weight_unit(answer: int) -> int:
     """Return the distance of rounded weights near this one."""
-    return 1 << max(0, min(answer, WHOLE - answer).bit_length() - DIGITS)
+    return 1 << max(0, min(answer, WHOLE - answer).bit_length() - _DIGITS)
 
 
 def _rounded_down(answer: int) -> int:

@@ -78,7 +78,7 @@ _FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 _PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
-class Search(NamedTuple):
+class _Search(NamedTuple):
     """How noise is searched for: the first step and what is left open, of the noise, and the share
     of delta that may be left."""
 
@@ -89,7 +89,7 @@ class Search(NamedTuple):
 
 # of labels a price takes up to a second; that of more classes jumps by some per cent where the list
 # of its game changes
-_SEARCHES = {"binary-labels": Search(0.01, 1e-5, 2e-3), "class-labels": Search(0.01, 1e-3, 5e-3)}
+_SEARCHES = {"binary-labels": _Search(0.01, 1e-5, 2e-3), "class-labels": _Search(0.01, 1e-3, 5e-3)}
 
 
 @functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
@@ -124,7 +124,7 @@ def least_scale(budget: PrivacyBudget, like: Event) -> float:
         _in_range(start * (1 - 1e-3))
     ):
         return start
-    search = _SEARCHES.get(like.parts()[-1].kind, Search())
+    search = _SEARCHES.get(like.parts()[-1].kind, _Search())
     found = _least_sigma(delta, budget.delta, start, search)
     if isinstance(like, BinaryLabels | ClassLabels):
         # where little noise keeps the budget delta of labels goes up and down with sigma, and
@@ -290,7 +290,7 @@ def _in_range(sigma: float) -> float:
 
 
 def _least_sigma(
-    delta: Callable[[float], float], target: float, start: float, search: Search
+    delta: Callable[[float], float], target: float, start: float, search: _Search
 ) -> float:
     """Return a sigma with `delta` at most `target`, and a neighbour below it where it is more.
 

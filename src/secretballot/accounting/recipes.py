@@ -134,7 +134,7 @@ def sparse_vector(
     if calibration == "tight":
         event = calibrate_sparse_vector(budget, unstable)
     else:
-        printed = liu_noise if calibration == "liu2021" else bassily_noise
+        printed = _liu_noise if calibration == "liu2021" else bassily_noise
         event = printed(budget, queries, unstable)
         # a printed formula is trusted no more than any other noise
         if not delta_upper([event], budget.epsilon) <= budget.delta:
@@ -233,7 +233,7 @@ def _shared_terms(event: Stream) -> Json:
     }
 
 
-def liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
+def _liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
     """Return the noise that Liu et al. 2021 print in Algorithm 2, the threshold rounded up to a
     whole vote.
 

@@ -73,7 +73,7 @@ def first_integer(holds: Callable[[int], bool]) -> int:
     return low
 
 
-def gaussian_delta(epsilon: float, mu: float) -> float:
+def _gaussian_delta(epsilon: float, mu: float) -> float:
     """Return delta(epsilon) of the continuous Gaussian mechanism with sensitivity / sigma = `mu`.
 
     Parameters
@@ -101,7 +101,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu with `gaussian_delta` at most `delta` at `epsilon` (to 12 digits,
+    """Return the largest mu with `_gaussian_delta` at most `delta` at `epsilon` (to 12 digits,
     rounded down)."""
-    inverse = bisect_down(lambda noise: gaussian_delta(epsilon, 1 / noise) <= delta, 1e-6, 1e9)
+    inverse = bisect_down(lambda noise: _gaussian_delta(epsilon, 1 / noise) <= delta, 1e-6, 1e9)
     return 1 / inverse

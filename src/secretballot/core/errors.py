@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar, get_args
 
-Word = TypeVar("Word", bound=str)
+_Word = TypeVar("_Word", bound=str)
 
 # a new ledger's default comes first
 Unit = Literal["record", "user", "label"]
@@ -353,7 +353,7 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     return number
 
 
-def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
+def check_choice(name: str, value: object, allowed: tuple[_Word, ...]) -> _Word:
     """Return `value` if it is one of the `allowed` words, else raise `ParameterError`.
 
     Raises

@@ -87,9 +87,9 @@ def _signals_held_back() -> Iterator[None]:
         yield
 
 
-BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
+_BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
 _MARK_BYTES = 16
-STATE_BYTES = 1024  # of a file of secret states, whatever they are
+_STATE_BYTES = 1024  # of a file of secret states, whatever they are
 _MOST_TERMS = 10**7  # bytes
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 _NO_MARK = bytes(_MARK_BYTES)
@@ -97,7 +97,7 @@ _NO_MARK = bytes(_MARK_BYTES)
 _Result = TypeVar("_Result")
 
 #: What a release is drawn from, or what makes it of the stages that were released before.
-Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
+_Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,7 @@ def noise_source() -> ExactNoise:
 
 def release(
     terms: Terms,
-    private: Source,
+    private: _Source,
     ledger: Ledger,
     *,
     request: str,
@@ -376,7 +376,7 @@ class AnswerStream:
             rows.setdefault(question, row)
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
-        size = BLOCK if self._own.mechanism.stops_at is None else 1
+        size = _BLOCK if self._own.mechanism.stops_at is None else 1
         # of many blocks most may be stored already; one is looked up where it would be drawn
         stored, left = self._found(rows) if len(rows) > size else ({}, 1)
         waiting = [key for key in rows if key not in stored]
@@ -595,7 +595,7 @@ class _Request:
         if check is not None:
             check(self.released(None))
 
-    def made(self, private: Source, stages: Sequence[IntArray]) -> Sealed:
+    def made(self, private: _Source, stages: Sequence[IntArray]) -> Sealed:
         """Return the container of the next stage, which must be of the shape that is paid for."""
         sealed = private(stages) if callable(private) else private
         if not isinstance(sealed, Sealed) or sealed.shape != self.shape:
@@ -759,7 +759,7 @@ class _SecretStates:
         new, states = entropy_bytes(_MARK_BYTES), self._states()
         kept = {name: value for name, value in states.items() if name == mark.hex()}
         # its size must not depend on what was drawn
-        content = json.dumps(kept | {new.hex(): secret}).ljust(STATE_BYTES).encode()
+        content = json.dumps(kept | {new.hex(): secret}).ljust(_STATE_BYTES).encode()
         if self._files is None:
             self._held = content
         else:

@@ -82,10 +82,10 @@ def fault_of(error: ValidationError) -> ParameterError:
     return ParameterError(place, plain_line(said, longest=LONGEST_WORDS))
 
 
-Found = TypeVar("Found", bound=BaseModel)
+_Found = TypeVar("_Found", bound=BaseModel)
 
 
-def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
+def model_in(kind: TypeAdapter[_Found], content: object, name: str) -> _Found:
     """Return the model whose `model_dump` gave a JSON object, field by field.
 
     Raises
@@ -111,7 +111,7 @@ def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
 LARGEST = 2**53 - 1
 Squared = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
-Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
+_Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
 
 
 class Guarantee(Model):
@@ -145,8 +145,8 @@ class Sample(Model):
     sampled: Count
     out_of: Count
     relabel_epsilon: Relabel
-    request: Name  # it was drawn for this one alone
-    serial: Name  # random
+    request: _Name  # it was drawn for this one alone
+    serial: _Name  # random
 
 
 class VoteShape(Model):

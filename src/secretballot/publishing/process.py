@@ -66,7 +66,7 @@ _ENDED = (
 )
 
 
-class PublishingProcess:
+class _PublishingProcess:
     """A process that makes releases, and holds nothing but imports.
 
     Raises
@@ -179,10 +179,10 @@ def _places_of_modules() -> list[str]:
 
 
 _lock = threading.RLock()
-_started: PublishingProcess | None = None
+_started: _PublishingProcess | None = None
 
 
-def start_publishing() -> PublishingProcess:
+def start_publishing() -> _PublishingProcess:
     """Start the process of this program unless it runs already.
 
     It takes seconds to be ready, so start it early.
@@ -200,12 +200,12 @@ def start_publishing() -> PublishingProcess:
                 atexit.register(_stop_at_exit)
             else:
                 _started.stop()
-            _started = PublishingProcess()
+            _started = _PublishingProcess()
         return _started
 
 
 @contextmanager
-def publishing_process() -> Iterator[PublishingProcess]:
+def publishing_process() -> Iterator[_PublishingProcess]:
     """Give the process of this program, to one thread at a time."""
     with _lock:
         yield start_publishing()

@@ -74,7 +74,7 @@ from secretballot.students.table_students import table_student_of
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 #: What the list of files says of a student that encodes raw columns itself, and of one that does
 #: not.
-ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
+_ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
 _ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
 _PACKAGE = (
@@ -210,7 +210,7 @@ def _canonical_points(X: Any) -> Any:
     return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
 
 
-def usage_of(files: Mapping[str, str], schema: JsonView | None) -> Json:
+def _usage_of(files: Mapping[str, str], schema: JsonView | None) -> Json:
     """Return what can be done with files, for the texts beside them: a command line, lines of
     Python with this package, lines with onnxruntime alone, and whether the student reads the points
     of the release, and no table.
@@ -228,7 +228,7 @@ def usage_of(files: Mapping[str, str], schema: JsonView | None) -> Json:
         return found
     if schema is not None:  # the command encodes the table, whatever the file reads
         found["command_line"] = "secretballot predict . ../new.csv --out ../predictions.csv"
-    if schema is None or files[_ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
+    if schema is None or files[_ONNX_FILE] != _ONNX_OF_RAW_COLUMNS:
         return found | {"package": _PACKAGE[1:3], "of_matrix": True}
     columns = schema["columns"]
     # lines for vectors and decimal commas only where there are any
@@ -239,7 +239,7 @@ def usage_of(files: Mapping[str, str], schema: JsonView | None) -> Json:
     return found | {"package": _PACKAGE, "runtime_alone": code.splitlines()}
 
 
-def write_files(
+def _write_files(
     folder: Path, job: ReleaseJob, *, student: Any = None, metrics: AnyMetrics | None = None
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
@@ -302,7 +302,7 @@ def write_files(
         raw = can_encode(columns) and getattr(student, "reads_a_table", True)
         written.attempt(
             _ONNX_FILE,
-            ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
+            _ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
             lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
     later = {README_FILE: "what may be done with these files, and how"}
@@ -322,7 +322,7 @@ def write_files(
     given = {
         "f": Facts(released),
         "c": certificate,
-        "usage": usage_of(written.files, columns),
+        "usage": _usage_of(written.files, columns),
         "columns": described,
         "kinds": {column["kind"] for column in (described or {}).values()},
         "metrics": metrics,
@@ -435,7 +435,7 @@ def publish(
     CertificateError
         If the certificate is not the one of these labels.
     """
-    content, target = job_bytes(job), Path(os.path.abspath(folder))
+    content, target = _job_bytes(job), Path(os.path.abspath(folder))
     try:
         if os.path.lexists(target):
             raise DataError(f"{str(target)!r} exists; name another folder.")
@@ -445,7 +445,7 @@ def publish(
             new = draft / "new"  # the draft itself is locked where it is
             new.mkdir()
             written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))
-            move_into_place(new, target)
+            _move_into_place(new, target)
     except OSError as error:
         problem = error.strerror or str(error)
         raise ResourceError(
@@ -455,7 +455,7 @@ def publish(
     return written
 
 
-def move_into_place(new: Path, target: Path) -> None:
+def _move_into_place(new: Path, target: Path) -> None:
     """Put a finished release in its place; at the end all of it is on the disk.
 
     Raises
@@ -596,7 +596,7 @@ class ChosenHypothesis:
     hypotheses: str
 
 
-def job_bytes(job: ReleaseJob) -> bytes:
+def _job_bytes(job: ReleaseJob) -> bytes:
     """Return a job as bytes, for another process.
 
     Raises
@@ -647,7 +647,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> R
     say("Writing the release")
     if job.test is not None and student is not None:
         metrics = metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
-    return write_files(folder, job, student=student, metrics=metrics)
+    return _write_files(folder, job, student=student, metrics=metrics)
 
 
 def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
@@ -657,7 +657,7 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
         return _hypothesis_of_certificate(job, given.hypotheses)
     if given == "auto" and released.certificate.get("public", {}).get("method") in SUMS:
         say("Fitting the basis")
-        return model_of_certificate(released, job.X_public)
+        return _model_of_certificate(released, job.X_public)
     if not isinstance(given, str) and _is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
     say("Fitting the student")
@@ -680,7 +680,7 @@ def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
     return HypothesisStudent.of(hypothesis, hypotheses, list(job.labels.classes), points.shape[1])
 
 
-def model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:
+def _model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:
     """Return the model whose weights the certificate states, in the basis of the public points.
 
     Raises

@@ -131,7 +131,7 @@ _WITHOUT_TEACHERS = {
 _BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = _TEXT["or_paid"]
 (FIXED_BLINDLY,) = (line for line in _TEXT["teachers"] if line.endswith(_BLINDLY))
-FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + _OR_PAID
+_FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + _OR_PAID
 UNSEEN_TEACHERS: str = _TEXT["unseen"]
 
 

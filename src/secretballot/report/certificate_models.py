@@ -59,7 +59,7 @@ def require(holds: object, words: str) -> None:
         raise CertificateError(words)
 
 
-def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
+def _rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
     """Return a check of a value: `words` follow "it must be"."""
 
     def check(value: Any) -> Any:
@@ -70,7 +70,7 @@ def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def missing() -> Any:
+def _missing() -> Any:
     """Return the default of a field that may be missing, but is never null."""
     return Field(default=None)
 
@@ -110,18 +110,20 @@ def _is_file_name(name: str) -> bool:
     return 0 < len(name) <= _MAX_NAME and plain and name != CERTIFICATE_FILE
 
 
-Sentence = Annotated[str, rule(_is_sentence, "a string of one line, not blank")]
-Sentences = Annotated[list[Sentence], Field(min_length=1)]
-Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
-_Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-_Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
+Sentence = Annotated[str, _rule(_is_sentence, "a string of one line, not blank")]
+_Sentences = Annotated[list[Sentence], Field(min_length=1)]
+_Names = Annotated[
+    _Sentences, _rule(lambda names: len(set(names)) == len(names), "different names")
+]
+_Filled = Annotated[str, _rule(str.strip, "a string that is not empty")]
+_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Moment = Annotated[str, _rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
 _Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
-Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Delta = Annotated[float, Field(ge=0, lt=1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Integers = list[list[int]]
+_Positive = Annotated[int, Field(ge=1)]
+_Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Delta = Annotated[float, Field(ge=0, lt=1)]
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Integers = list[list[int]]
 
 
 class Part(Model):
@@ -133,21 +135,21 @@ class Part(Model):
 class Budget(Part):
     """A promise."""
 
-    epsilon: Epsilon
-    delta: Delta
+    epsilon: _Epsilon
+    delta: _Delta
 
 
 class Spent(Part):
     """What was spent of a budget."""
 
-    epsilon: Amount
-    delta: Amount
+    epsilon: _Amount
+    delta: _Amount
 
 
 class StatedPrice(Budget):
     """What the events cost at an epsilon, and how that was computed."""
 
-    delta_recomputed: Delta
+    delta_recomputed: _Delta
     method: Sentence
     source: Sentence
     library: Sentence
@@ -179,13 +181,13 @@ class StatedRelease(Part):
 
     queries: _Natural
     answered: _Natural
-    classes: Annotated[list[Any], rule(_are_classes, "two or more different classes, or none")]
+    classes: Annotated[list[Any], _rule(_are_classes, "two or more different classes, or none")]
     n_teachers: _Natural
     count_columns: _Natural
-    labels_sha256: Digest
-    points_sha256: Digest = missing()
-    rows: list[_Natural] = missing()
-    values: Integers = missing()
+    labels_sha256: _Digest
+    points_sha256: _Digest = _missing()
+    rows: list[_Natural] = _missing()
+    values: _Integers = _missing()
 
 
 class Named(Part):
@@ -198,9 +200,9 @@ class Named(Part):
 class Plan(Part):
     """How a release in rounds used its reservation."""
 
-    planned: Positive
+    planned: _Positive
     used: _Natural
-    rounds: list[Positive]
+    rounds: list[_Positive]
     strategy: Named
     left: Literal["kept", "returned", "forfeited", "none"]
 
@@ -208,12 +210,12 @@ class Plan(Part):
 class ListedFile(Part):
     """A file beside the certificate."""
 
-    sha256: Digest
+    sha256: _Digest
     bytes: _Natural
 
 
-Files = Annotated[
-    dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
+_Files = Annotated[
+    dict[Annotated[str, _rule(_is_file_name, "the name of a file beside it")], ListedFile],
     Field(min_length=1, max_length=1000),
 ]
 
@@ -221,12 +223,12 @@ Files = Annotated[
 class About(Part):
     """What the curator calls the data, who answers for them, and how to reach somebody."""
 
-    title: Sentence = missing()
-    controller: Sentence = missing()
-    contact: Sentence = missing()
+    title: Sentence = _missing()
+    controller: Sentence = _missing()
+    contact: Sentence = _missing()
 
 
-VOTES = "votes"
+_VOTES = "votes"
 RECORD_VOTES = "record-votes"
 MOMENTS = "record-moments"
 TARGET_MOMENTS = "record-moments-of-a-number"
@@ -239,7 +241,7 @@ SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release is in "released".
 WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
-CONFIDENCE = "confidence"
+_CONFIDENCE = "confidence"
 CLASS_WEIGHTS = "class_weights"
 #: Of votes of records, of which those that the public points do not cover are counted apart: the
 #: share that chance explains. Their noisy votes, of all their cells together, are the one released
@@ -248,21 +250,21 @@ EXPECTED_UNCOVERED = "expected_uncovered"
 #: The counts of votes of records before the noise are at most this, by rule: how many records there
 #: were is private.
 LARGEST_COUNT = 10**12
-ANSWERS_SOME = ("confident-labels", "stable-value")
-ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
+_ANSWERS_SOME = ("confident-labels", "stable-value")
+_ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOST_STAGES = 100
 _MOST_LABELS, _MOST_IN_SETS = 10_000, 8
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Range = Annotated[
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Range = Annotated[
     list[Annotated[float, Field(allow_inf_nan=False)]],
     Field(min_length=2, max_length=2),
     # finite bounds may lie further apart than the largest double
-    rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
+    _rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
 ]
 
 
-class Drawable(NamedTuple):
+class _Drawable(NamedTuple):
     """Which integers a mechanism can have released: at most so many rows, of so many columns."""
 
     rows: int
@@ -286,7 +288,7 @@ class Settings(Part):
             If they do.
         """
 
-    def drawable(self, stated: Any) -> Drawable | None:
+    def drawable(self, stated: Any) -> _Drawable | None:
         """Return which integers, other than labels and their counts, may have been released.
 
         Raises
@@ -300,9 +302,9 @@ class Settings(Part):
 class Votes(Settings):
     """Labels, or noisy counts, of votes of teachers."""
 
-    kinds = ("noisy-votes", "table-labels", *ANSWERS_SOME, *ABSTAINS)
+    kinds = ("noisy-votes", "table-labels", *_ANSWERS_SOME, *_ABSTAINS)
     method: Literal["votes"]
-    confidence: Annotated[float, Field(gt=0, lt=1)] = missing()
+    confidence: Annotated[float, Field(gt=0, lt=1)] = _missing()
 
     def check(self, stated: Any) -> None:
         confident = self.confidence is None or isinstance(stated.mechanism, ConfidentLabels)
@@ -314,7 +316,7 @@ class RecordVotes(Settings):
 
     kinds = ("noisy-votes",)
     method: Literal["record-votes"]
-    expected_uncovered: Share = missing()
+    expected_uncovered: _Share = _missing()
 
     def check(self, stated: Any) -> None:
         shape, votes = stated.shape, _votes_of_one(stated.shape)
@@ -324,15 +326,15 @@ class RecordVotes(Settings):
         fits = whole and 1 <= votes <= shape.n_queries
         require(fits, "A record votes at more public points than there are, or at none.")
 
-    def drawable(self, stated: Any) -> Drawable | None:
+    def drawable(self, stated: Any) -> _Drawable | None:
         if self.expected_uncovered is None:
             return None
         votes, far = _votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
-        return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
+        return _Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
 
 
 class _Start(Part):
-    certificate: Digest
+    certificate: _Digest
     weights: list[int]
 
 
@@ -344,11 +346,11 @@ class _Sums(Settings):
     residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
     mark_weight: _Natural
     marks: list[str]
-    expected_uncovered: Share
-    n_records: Positive | None
+    expected_uncovered: _Share
+    n_records: _Positive | None
     basis: Named
-    basis_sha256: Digest
-    weights: Integers
+    basis_sha256: _Digest
+    weights: _Integers
     covered_only: list[bool]
     # by which coordinates are multiplied before a unit's vector is cut to the bound
     scales: list[list[Annotated[int, Field(ge=1, le=2**18)]]]
@@ -391,16 +393,16 @@ class _Sums(Settings):
         whole = whole and all(len(one) == n_weights for one in [*self.weights, *more])
         require(whole, "The settings are not one for each stage, coordinate and column.")
 
-    def drawable(self, stated: Any) -> Drawable:
-        return Drawable(*stated.mechanism.answer_shape(stated.shape))
+    def drawable(self, stated: Any) -> _Drawable:
+        return _Drawable(*stated.mechanism.answer_shape(stated.shape))
 
 
 class Moments(_Sums):
     """Of which labels of points follow."""
 
     method: Literal["record-moments"]
-    start: _Start = missing()
-    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing()
+    start: _Start = _missing()
+    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = _missing()
 
     def n_columns(self, certificate: Any) -> int:
         # of two classes one column says both
@@ -418,7 +420,7 @@ class TargetMoments(_Sums):
     """Of a number, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-a-number"]
-    bounds: Range
+    bounds: _Range
 
     def n_columns(self, certificate: Any) -> int:
         return 1
@@ -428,7 +430,7 @@ class LabelsMoments(_Sums):
     """Of several labels, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-labels"]
-    labels: Names
+    labels: _Names
 
     def n_columns(self, certificate: Any) -> int:
         return len(self.labels)
@@ -437,14 +439,14 @@ class LabelsMoments(_Sums):
 class _Table(Settings):
     """Answers that are released values, one for each of some rows of the public pool."""
 
-    def drawable(self, stated: Any) -> Drawable:
+    def drawable(self, stated: Any) -> _Drawable:
         released = stated.released
         labels = released.queries or released.answered or released.count_columns
         require(not labels, "The answers are released values; the certificate lists labels.")
         return self.answers(stated.mechanism, stated.shape)
 
     @abstractmethod
-    def answers(self, mechanism: Any, shape: Any) -> Drawable:
+    def answers(self, mechanism: Any, shape: Any) -> _Drawable:
         """Return how many rows are paid for, and what may answer each."""
 
 
@@ -453,11 +455,11 @@ class LabelVotes(_Table):
 
     kinds = ("noisy-votes",)
     method: Literal["votes-of-labels"]
-    labels: Names
+    labels: _Names
     ballot: Literal["labels", "sets"]
-    most_named: Positive | None
+    most_named: _Positive | None
 
-    def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> Drawable:
+    def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> _Drawable:
         n, cap, sets = len(self.labels), self.most_named, self.ballot == "sets"
         least, most = (2, _MOST_IN_SETS) if sets else (1, _MOST_LABELS)
         fits = least <= n <= most and (cap is None or (not sets and cap <= n))
@@ -469,10 +471,10 @@ class LabelVotes(_Table):
         same = paid == (points * rows, points * moved, 2**n if sets else 2, "gaussian")
         require(same, "The votes are not those of these labels, this ballot and this cap.")
         if mechanism.release == "labels":
-            return Drawable(points, n, 0, 1)
+            return _Drawable(points, n, 0, 1)
         far = FARTHEST * (mechanism.scale + 1)
         width = mechanism.answer_shape(shape)[1] * rows
-        return Drawable(points, width, -far, (shape.n_teachers or 0) + far)
+        return _Drawable(points, width, -far, (shape.n_teachers or 0) + far)
 
 
 class NumberVotes(_Table):
@@ -480,16 +482,16 @@ class NumberVotes(_Table):
 
     kinds = ("noisy-means", "vote-quantiles")
     method: Literal["votes-of-numbers"]
-    bounds: Range
+    bounds: _Range
 
-    def answers(self, mechanism: Mechanism, shape: VoteShape) -> Drawable:
+    def answers(self, mechanism: Mechanism, shape: VoteShape) -> _Drawable:
         every = shape.moved == shape.n_queries
         require(every, "A teacher may vote for another number at every point.")
         steps = shape.n_classes - 1
         if not isinstance(mechanism, NoisyMeans):
-            return Drawable(shape.n_queries, 1, 0, steps)
+            return _Drawable(shape.n_queries, 1, 0, steps)
         far = FARTHEST * (mechanism.sigma + 1)
-        return Drawable(shape.n_queries, 1, -far, (shape.n_teachers or 0) * steps + far)
+        return _Drawable(shape.n_queries, 1, -far, (shape.n_teachers or 0) * steps + far)
 
 
 class ExponentialSettings(Settings):
@@ -498,14 +500,14 @@ class ExponentialSettings(Settings):
     model_config = ConfigDict(extra="allow")
     kinds = (EXPONENTIAL,)
     method: Literal["exponential-choice"]
-    n_candidates: Positive
+    n_candidates: _Positive
     candidates: Any = None
 
-    def drawable(self, stated: Any) -> Drawable:
+    def drawable(self, stated: Any) -> _Drawable:
         names = self.candidates
         each = names is None or (isinstance(names, list) and len(names) == self.n_candidates)
         require(each, "The names of the candidates are not one for each of them.")
-        return Drawable(1, 1, 0, self.n_candidates - 1)
+        return _Drawable(1, 1, 0, self.n_candidates - 1)
 
 
 class Quantile(Settings):
@@ -571,7 +573,7 @@ def _read_event(content: Any) -> Event:
     return event
 
 
-class Drawn(Part):
+class _Drawn(Part):
     """What was drawn, from what, and at which price."""
 
     mechanism: Annotated[AnyMechanism, BeforeValidator(mechanism_in)]
@@ -580,8 +582,8 @@ class Drawn(Part):
     events: Annotated[
         list[Annotated[AnyEvent, BeforeValidator(_read_event)]], Field(min_length=1, max_length=1)
     ]
-    epsilon: Epsilon
-    delta: Delta
+    epsilon: _Epsilon
+    delta: _Delta
 
     @property
     def event(self) -> Event:
@@ -598,14 +600,14 @@ class Drawn(Part):
         the shape."""
         shape, method, kind = self.shape, self.public.method, self.mechanism.kind
         every = not isinstance(shape, VoteShape) or shape.moved == shape.n_queries
-        require(every or method != VOTES, "A teacher may vote otherwise at every query.")
+        require(every or method != _VOTES, "A teacher may vote otherwise at every query.")
         known = not self.public.kinds or kind in self.public.kinds
         require(known, f"The method {shown(method)} has no mechanism {shown(kind)}.")
         same = self.mechanism.event(shape) == self.event
         require(same, "The events are not those of the mechanism, which have another price.")
 
 
-class Choice(Drawn):
+class Choice(_Drawn):
     """What private data decided beside the release, under a reservation of its own: one number, or
     labels, of which the digest is stated."""
 
@@ -613,9 +615,9 @@ class Choice(Drawn):
         ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
     ]
     purpose: _Filled
-    value: int = missing()
-    labels_sha256: Digest = missing()
-    reservation: Positive
+    value: int = _missing()
+    labels_sha256: _Digest = _missing()
+    reservation: _Positive
 
     @model_validator(mode="after")
     def _check_outcome(self) -> "Choice":
@@ -624,7 +626,7 @@ class Choice(Drawn):
         return self
 
 
-class Certificate(Drawn):
+class Certificate(_Drawn):
     """The whole document."""
 
     format: Literal["secretballot/certificate"]
@@ -637,20 +639,20 @@ class Certificate(Drawn):
     public: _AnySettings
     price: StatedPrice
     composition: Account
-    assumptions: Sentences
-    not_protected: Sentences
+    assumptions: _Sentences
+    not_protected: _Sentences
     noise: StatedNoise
     software: Annotated[
-        dict[str, Sentence], rule(lambda found: "opendp" in found, "versions, of opendp also")
+        dict[str, Sentence], _rule(lambda found: "opendp" in found, "versions, of opendp also")
     ]
     released: StatedRelease
-    plan: Plan = missing()
-    choices: Annotated[list[Choice], Field(max_length=100)] = missing()
-    files: Files = missing()
+    plan: Plan = _missing()
+    choices: Annotated[list[Choice], Field(max_length=100)] = _missing()
+    files: _Files = _missing()
     about: Annotated[
-        About, rule(lambda about: about.model_fields_set, "a title, controller or contact")
-    ] = missing()
-    digest: Digest
+        About, _rule(lambda about: about.model_fields_set, "a title, controller or contact")
+    ] = _missing()
+    digest: _Digest
 
     @model_validator(mode="after")
     def _check_unit(self) -> "Certificate":
@@ -687,9 +689,9 @@ class Certificate(Drawn):
     def most_abstentions(self) -> int | None:
         """After how many abstentions nothing more is answered, 0 where there are none; None where
         they end nothing."""
-        if self.mechanism.kind in ANSWERS_SOME:
+        if self.mechanism.kind in _ANSWERS_SOME:
             return None
-        return (self.mechanism.stops_at or 0) if self.mechanism.kind in ABSTAINS else 0
+        return (self.mechanism.stops_at or 0) if self.mechanism.kind in _ABSTAINS else 0
 
     def check_terms(self) -> None:
         """Refuse mechanism, shape, settings and labels that contradict each other, or the promise.
@@ -763,7 +765,7 @@ def _is_beyond(event: Event) -> bool:
     return False
 
 
-def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: Drawable) -> None:
+def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: _Drawable) -> None:
     """Refuse released values that are not so many rows of so many integers within bounds.
 
     Raises
@@ -849,7 +851,7 @@ def check_plan(certificate: Certificate) -> str:
     # the same number is in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
     plan, released, shape = certificate.plan, certificate.released, certificate.shape
-    require(certificate.public.method == VOTES, "Votes of teachers alone are released in rounds.")
+    require(certificate.public.method == _VOTES, "Votes of teachers alone are released in rounds.")
     planned, used = plan.planned, plan.used
     fits = getattr(shape, "n_queries", None) == planned and used <= planned
     require(fits, f"The plan is of {planned} queries, and the mechanism was set up for others.")
@@ -924,7 +926,7 @@ def _check_outcome(number: int, choice: Choice, certificate: Certificate) -> Non
         return
     known = not isinstance(choice.public, MethodAlone)
     require(known, f"Choice {number} was drawn by no known mechanism; update secretballot.")
-    check_integers([[choice.value]], 1, choice.public.drawable(choice) or Drawable(1, 1))
+    check_integers([[choice.value]], 1, choice.public.drawable(choice) or _Drawable(1, 1))
 
 
 # --- how far the public points cover the records, as noisy sums have counted it ---

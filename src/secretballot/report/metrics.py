@@ -20,7 +20,7 @@ from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot.exceptions import DataError
 
 #: Of all intervals here.
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 _NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
 _BINS = 10
 
@@ -32,7 +32,7 @@ class Interval:
     low: float
     high: float
     method: str = "Agresti-Min, paired"
-    confidence: float = CONFIDENCE
+    confidence: float = _CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def metrics_of_student(
         answers = answers_of_student(student, X, classes)
         if hasattr(student, "predict_proba"):
             shares = class_shares(student, X, classes)
-        return metrics_of(truth, answers, classes, shares)
+        return _metrics_of(truth, answers, classes, shares)
     said: Any = np.asarray(student.predict(X))
     if truth.ndim == 1:
         return _number_metrics(truth, said)
@@ -211,7 +211,7 @@ def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray
     return found
 
 
-def metrics_of(
+def _metrics_of(
     truth: IntArray,
     answers: IntArray,
     classes: Sequence[Any],
@@ -243,7 +243,7 @@ def metrics_of(
     return Metrics(
         rows=len(truth),
         accuracy=sum(right) / len(truth),
-        accuracy_interval=wilson_interval(sum(right), len(truth)),
+        accuracy_interval=_wilson_interval(sum(right), len(truth)),
         majority=classes[most],
         majority_accuracy=rows[most] / len(truth),
         above_majority=above,
@@ -288,7 +288,7 @@ def _calibration_of(truth: IntArray, answers: IntArray, probabilities: FloatArra
     return Calibration(float(said.mean()), float(np.abs(surplus).sum() / rows), float(brier))
 
 
-def wilson_interval(successes: int, trials: int) -> Interval:
+def _wilson_interval(successes: int, trials: int) -> Interval:
     """Return Wilson's interval of 95 % for a share.
 
     Notes
@@ -296,7 +296,7 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     Wilson 1927; Brown, Cai and DasGupta 2001 recommend it. It holds for few trials and for shares
     near 0 and 1, too.
     """
-    found = binomtest(successes, trials).proportion_ci(CONFIDENCE, "wilson")
+    found = binomtest(successes, trials).proportion_ci(_CONFIDENCE, "wilson")
     return Interval(float(found.low), float(found.high), "Wilson")
 
 
@@ -453,9 +453,11 @@ def _labels_metrics(
     columns = zip(names, truth.T, answers.T, shares, strict=True)
     return _LabelsMetrics(
         rows=len(truth),
-        labels={name: metrics_of(true, said, (0, 1), share) for name, true, said, share in columns},
+        labels={
+            name: _metrics_of(true, said, (0, 1), share) for name, true, said, share in columns
+        },
         exact=float(right.mean()),
-        exact_interval=wilson_interval(int(right.sum()), len(truth)),
+        exact_interval=_wilson_interval(int(right.sum()), len(truth)),
         majority=tuple(name for name, there in zip(names, majority, strict=True) if there),
         majority_exact=frequency / len(truth),
         above_majority=above,

@@ -94,7 +94,7 @@ _ABSTAINED = -1
 _FIXED_COLUMNS = 3  # query, label, abstained
 
 
-def read_labels(
+def _read_labels(
     content: bytes, classes: Sequence[object], count_columns: int
 ) -> tuple[IntArray, IntArray, IntArray | None]:
     """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
@@ -367,7 +367,7 @@ def _values_file(method: str) -> str | None:
     return None if method in WITHOUT_CLASSES else LABELS_FILE
 
 
-def check_files(certificate: Certificate, folder: Path) -> str:
+def _check_files(certificate: Certificate, folder: Path) -> str:
     """Return a sentence once the folder holds the listed files, unchanged, and nothing more.
 
     Raises
@@ -447,7 +447,7 @@ def _check_rows(certificate: Certificate, path: Path) -> str:
     """
     released = certificate.released
     content = read_regular(path, MAX_BYTES)
-    queries, labels, counts = read_labels(content, released.classes, released.count_columns)
+    queries, labels, counts = _read_labels(content, released.classes, released.count_columns)
     # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = labels != _ABSTAINED
     found = len(queries), int(np.count_nonzero(answered))
@@ -840,7 +840,7 @@ def verify_certificate(
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked), document)
     values = _values_file(whole.public.method)
-    checks.append(_made("files", lambda: check_files(whole, place)))
+    checks.append(_made("files", lambda: _check_files(whole, place)))
     if agree and values is not None:
         holds = _check_answers if values == ANSWERS_FILE else _check_rows
         name = values.removesuffix(".csv")

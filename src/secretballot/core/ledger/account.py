@@ -35,8 +35,8 @@ from secretballot.core.types import Guarantee, Json, JsonView
 if TYPE_CHECKING:
     from secretballot.core.ledger.postgres import PostgresStore
 
-Place = Path | DatabasePlace
-Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
+_Place = Path | DatabasePlace
+_Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
 _LONGEST_REQUEST = 240
@@ -683,7 +683,7 @@ class Ledger:
             self._seen = self._rows(transaction, None).seen
 
     @functools.cached_property
-    def _store(self) -> Store:
+    def _store(self) -> _Store:
         return _store_at(self._place)
 
     def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
@@ -795,7 +795,7 @@ class Ledger:
 # --- places ---
 
 
-def _place_of(given: object) -> Place:
+def _place_of(given: object) -> _Place:
     """Return the place that somebody names by a path, a URL or a `DatabasePlace`; a path is made
     absolute, so that a change of folder does not lead a handle to another file.
 
@@ -812,7 +812,7 @@ def _place_of(given: object) -> Place:
     return Path(os.path.abspath(place))
 
 
-def _store_at(place: Place | None) -> Store:
+def _store_at(place: _Place | None) -> _Store:
     """Return what keeps an account in memory, a file, or a database, which needs a driver."""
     if not isinstance(place, DatabasePlace):
         return sqlite.SqliteStore(place)
