@@ -14,6 +14,7 @@ from secretballot._typing import Json, JsonView
 from secretballot._validation import RELEASES, check_choice, check_count
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
+    calibrate_abstention_table,
     calibrate_bounded_range,
     calibrate_pure,
     calibrate_sparse_vector,
@@ -23,7 +24,6 @@ from secretballot.accounting.calibration import (
     vector_of,
 )
 from secretballot.accounting.rounding import check_has_delta, first_integer
-from secretballot.accounting.table_calibration import calibrate_abstention_table
 from secretballot.core import mechanisms
 from secretballot.core.events import SparseStream, Stream, TableStream
 from secretballot.core.exponential import least_quotient
