@@ -629,9 +629,10 @@ def _terms_of_choice(
 def _choice(epsilon: float, composition: str) -> ExponentialChoice:
     """Return what chooses at a price of (epsilon, 0)."""
     # the loss of the exponential mechanism has a bounded range, which basic composition cannot use
-    if composition == "basic":
-        return ExponentialChoice(epsilon=_loss_of(epsilon), rule="permute-and-flip")
-    return ExponentialChoice(epsilon=_loss_of(epsilon), rule="exponential")
+    return ExponentialChoice(
+        epsilon=_loss_of(epsilon),
+        rule="permute-and-flip" if composition == "basic" else "exponential",
+    )
 
 
 def _check_named(

@@ -160,7 +160,7 @@ def _is_name(value: object) -> bool:
 
 
 def _is_sentence(value: object) -> bool:
-    return isinstance(value, str) and value.strip() != "" and value.isprintable()
+    return _is_name(value) and str(value).isprintable()
 
 
 def _is_moment(value: object) -> bool:
@@ -601,21 +601,26 @@ def _check_moments(document: Json) -> None:
     # but of a number a sum that counts, for a fiftieth of the price, comes before the stages
     number = public["method"] == "record-moments-of-a-number"
     counts = not (number or of_labels or "start" in public)
-    even = 0 < stages <= 100 and len(set(sigmas[-stages:])) == 1
-    even = even and len(sigmas) - stages == int(counts)
-    even = even and (not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1]))
-    require(even, "The noise is not that of counts of classes and so many stages.")
+    require(
+        0 < stages <= 100
+        and len(set(sigmas[-stages:])) == 1
+        and len(sigmas) - stages == int(counts)
+        and (not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1])),
+        "The noise is not that of counts of classes and so many stages.",
+    )
     known = not of_labels or (public["method"] == "record-moments" and "start" not in public)
     require(known, "Private labels have classes, and no stage that could start from something.")
     of_public_number = [] if of_labels else ["uncovered"]
-    counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
-    # the number of records is private where one comes or goes, and only there
-    counted = counted and (stated is None) == (document["relation"] == "add-remove")
-    # a record that is replaced moves a sum by twice its longest vector
-    replaced = 4 if document["relation"] == "replace-one" else 1
-    light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
-    counted = counted and light and (weight == 0) == of_labels
-    require(counted, "The sums count other records than may be counted, or by too large marks.")
+    # a record that is replaced moves a sum by twice its longest vector; where one comes or goes,
+    # and only there, their number is private
+    replaced = document["relation"] == "replace-one"
+    require(
+        marks == (["records", "uncovered"] if stated is None else of_public_number)
+        and (stated is None) != replaced
+        and weight <= math.isqrt(shape["squared_sensitivity"] // (4 if replaced else 1)) // 4
+        and (weight == 0) == of_labels,
+        "The sums count other records than may be counted, or by too large marks.",
+    )
     weights, columns = coordinates - len(marks), _columns_of(document)
     require(weights > 0 and weights % columns == 0, "The coordinates fit no columns.")
     _check_lists(public["weights"], stages, weights, "weights")
@@ -678,8 +683,8 @@ def _table_of(document: Json) -> tuple[int, int, float, float]:
     rows = 1 if sets else len(labels)
     moved = min(rows, 2 * cap) if cap is not None else rows
     points, counts = queries // rows, 2 ** len(labels) if sets else len(labels)
-    votes = (points * rows, points * moved, counts if sets else 2, "gaussian")
-    same = votes == (queries, shape["moved"], shape["n_classes"], mechanism["noise"])
+    votes = queries, shape["moved"], shape["n_classes"], mechanism["noise"]
+    same = votes == (points * rows, points * moved, counts if sets else 2, "gaussian")
     require(same, "The votes are not those of these labels, this ballot and this cap.")
     if mechanism["release"] == "labels":
         return points, len(labels), 0, 1

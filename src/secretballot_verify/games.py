@@ -33,6 +33,7 @@ _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 Profile = Callable[[float], float]  # of epsilons, or of orders
 _Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
 _Point = tuple[Any, Any]  # chances of a label 1, and the neighbour's, over ONE
+_Curve = list[_Point]
 
 
 def _cells_allowed() -> float:
@@ -52,7 +53,7 @@ def _tails_of(sigma: float) -> list[float]:
     return [tail / (2 * tails[1] + weights[0]) for tail in tails]
 
 
-def curve_of(minority: Iterable[int], fair: bool) -> list[_Point]:
+def curve_of(minority: Iterable[int], fair: bool) -> _Curve:
     """Return the chances of label 1 under v and v + 1 votes, for all v that differ, where the label
     of a minority has these chances, margin by margin; `fair` says that the first is of an even
     vote.
@@ -64,7 +65,7 @@ def curve_of(minority: Iterable[int], fair: bool) -> list[_Point]:
     return [(p, q) for p, q in pairwise([*reversed(lower), *upper[fair:]]) if p < q]
 
 
-def noise_curve(sigma: float, n_teachers: int | None) -> list[_Point]:
+def noise_curve(sigma: float, n_teachers: int | None) -> _Curve:
     """Return the curve of labels under discrete Gaussian noise on a count.
 
     Its middle is t = ceil(K / 2) - v = 1, and p = P(N >= t). All pairs beyond nine deviations lie
@@ -76,7 +77,7 @@ def noise_curve(sigma: float, n_teachers: int | None) -> list[_Point]:
     return curve_of((int(math.ldexp(tail, 200)) for tail in tails[:end]), False)
 
 
-def _arc_of(curve: list[_Point], first: int, last: int) -> list[_Point]:
+def _arc_of(curve: _Curve, first: int, last: int) -> _Curve:
     """Return the pairs at t = first, ..., last of a curve of noise for every number of teachers, or
     those that they lie under."""
     middle, most = len(curve) // 2 + 1, len(curve) - 1
@@ -94,9 +95,9 @@ def _weight_of(point: _Point) -> float:
     return float((q - p) ** 2 / (q * (ONE - p)))
 
 
-def _hull_of(points: list[_Point]) -> list[_Point]:
+def _hull_of(points: _Curve) -> _Curve:
     """Return the points above which no line between two others passes."""
-    found: list[_Point] = []
+    found: _Curve = []
     for point in points:
         while len(found) >= 2:
             (a, b), (c, d) = found[-2:]
@@ -114,7 +115,7 @@ def _meeting_of(a: _Point, b: _Point, c: _Point, d: _Point) -> _Point:
     return p, a[1] + first * (p - a[0])
 
 
-def corners_of(points: list[_Point], share: float, queries: int) -> list[_Law]:
+def corners_of(points: _Curve, share: float, queries: int) -> list[_Law]:
     """Return corners of a polygon around all pairs, the most informative one first.
 
     Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
@@ -165,7 +166,7 @@ def even_vote(sigma: float) -> _Law:
 # --- Attacks --------------------------------------------------------------------------------------
 
 
-def attack_delta(curve: list[_Point], queries: int, epsilon: float) -> float:
+def attack_delta(curve: _Curve, queries: int, epsilon: float) -> float:
     """Return what is reached by asking one and the same vote again and again.
 
     No price can be smaller.
@@ -378,12 +379,12 @@ def _usual_loss(law: _Law) -> float:
     return math.log(law[0][1] / law[0][0])
 
 
-def spread_of(curve: list[_Point], queries: int) -> float:
+def spread_of(curve: _Curve, queries: int) -> float:
     """Return how many nats so many labels of nearly even votes usually lose."""
     return _usual_loss(law_of(*curve[len(curve) // 2])) * math.sqrt(queries)
 
 
-def votes_profile(curve: list[_Point], fine: tuple[float, int], play: Play) -> Profile:
+def votes_profile(curve: _Curve, fine: tuple[float, int], play: Play) -> Profile:
     """Return the value of the game of labels of two classes, as `_game_profile` does; `fine` is how
     far corners may lie above the hull, and how many times the usual cells there are."""
     laws = corners_of(curve, fine[0], play.queries)

@@ -13,6 +13,7 @@ from secretballot_verify.games import LOST, ONE, Play, Profile, binomial_delta
 
 #: Bounds on a delta, between which the truth lies, and how the upper one was computed.
 _Price = namedtuple("_Price", "lower upper method")
+_Bounds = Iterator[_Price]  # the quicker ones first
 _Event = dict[str, Any]
 
 # relative error of every closed form; floats, sums and logarithms of factorials stay well below it
@@ -54,7 +55,7 @@ def _exact(value: float, method: str) -> _Price:
 # --- Noisy counts and sums (sections 1, 10) -------------------------------------------------------
 
 
-def _counts_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
+def _counts_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     yield _gaussian_price(event["sigma"], event["shifts"], epsilon)
 
 
@@ -130,7 +131,7 @@ def _continuous_delta(squared_mu: float, epsilon: float) -> tuple[float, float]:
     return max(0.0, value - 1e-13 * first), min(1.0, max(0.0, value) + 1e-13 * first)
 
 
-def _sums_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
+def _sums_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     """Bounds on the price of noisy sums of integer vectors.
 
     That of continuous noise of variance sigma^2 - 4, but for what the rounding loses.
@@ -195,7 +196,7 @@ def _parts_price(count: int, e0: float, epsilon: float) -> _Price:
     return _exact(value, "randomised response, composed")
 
 
-def _pure_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
+def _pure_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     count, loss = event["count"], event["epsilon"]
     if count * loss <= epsilon * (1 + 1e-9):
         yield _Price(0.0, 0.0, "plain addition")
@@ -203,7 +204,7 @@ def _pure_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
         yield _parts_price(count, loss, epsilon)
 
 
-def _ranged_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
+def _ranged_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     """Bounds on the price of draws whose losses lie in intervals of one length.
 
     From above by a Renyi divergence of a e^2 / 8 each, or as parts, and by chords from there to the
@@ -308,11 +309,11 @@ def _stream_profile(event: _Event) -> Profile:
     return profile
 
 
-def _stream_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
+def _stream_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     yield _Price(0.0, _stream_profile(event)(epsilon), "a charge for each abstention")
 
 
-def _stable_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Price]:
+def _stable_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of tests of a distance to instability: each may answer where the
     plurality changes, and costs the noise of its distance else."""
     count, scale = event["count"], event["scale"]
@@ -323,7 +324,7 @@ def _stable_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Price
     yield _Price(lower, fails + (1 - fails) * parts, "a charge for each test")
 
 
-def _sampled_bounds(event: _Event, epsilon: float, _: float) -> Iterator[_Price]:
+def _sampled_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     """Bounds on the price of a stream on a relabelled secret sample."""
     rate: float = event["sampled"] / event["out_of"]
     inner = epsilon + math.log(math.exp(-epsilon) - math.expm1(-epsilon) / rate)
@@ -375,7 +376,7 @@ def _precision_of(aim: float) -> int:
     return 40 - math.floor(math.log2(max(aim, 1e-30)))
 
 
-def _binary_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Price]:
+def _binary_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of labels of two classes, under noise or from a table of chances.
 
     First as the counts that they are read off, or as parts of the largest loss of the table; then
@@ -417,7 +418,7 @@ def _binary_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Price
         yield _Price(0.0, game(epsilon), "a game")
 
 
-def _classes_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Price]:
+def _classes_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of labels of more than two classes.
 
     First as noisy counts; then by a Renyi divergence that all votes keep, and by a game. The lower
@@ -442,7 +443,7 @@ def _even_votes(sigma: float, queries: int, epsilon: float) -> float:
     return games.repeated_delta(games.even_vote(sigma), queries, epsilon) * (1 - ERROR)
 
 
-def _confident_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Price]:
+def _confident_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of queries that a noisy threshold refuses or lets pass.
 
     First as noisy counts; then the answers about the threshold, and the labels, are games.
@@ -486,7 +487,7 @@ def _confident_bounds(event: _Event, epsilon: float, aim: float) -> Iterator[_Pr
 
 
 #: What bounds are there for every kind of event, the quicker ones first.
-_BOUNDS: dict[str, Callable[[_Event, float, float], Iterator[_Price]]] = {
+_BOUNDS: dict[str, Callable[[_Event, float, float], _Bounds]] = {
     "counts": _counts_bounds,
     "vector-sum": _sums_bounds,
     "pure": _pure_bounds,

@@ -9,7 +9,6 @@ import functools
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 
@@ -86,18 +85,13 @@ _FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 _PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
-class _Search(NamedTuple):
-    """How noise is searched for: the first step and what is left open, of the noise, and the share
-    of delta that may be left."""
-
-    step: float = 1e-6
-    tolerance: float = 1e-10
-    spare: float = 1e-9
-
-
+# how noise is searched for: the first step and what is left open, of the noise, and the share of
+# delta that may be left
+_Search = tuple[float, float, float]
+_USUAL_SEARCH = 1e-6, 1e-10, 1e-9
 # of labels a price takes up to a second; that of more classes jumps by some per cent where the list
 # of its game changes
-_SEARCHES = {"binary-labels": _Search(0.01, 1e-5, 2e-3), "class-labels": _Search(0.01, 1e-3, 5e-3)}
+_SEARCHES = {"binary-labels": (0.01, 1e-5, 2e-3), "class-labels": (0.01, 1e-3, 5e-3)}
 
 
 @functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
@@ -132,7 +126,7 @@ def least_scale(budget: PrivacyBudget, like: Event) -> float:
         _in_range(start * (1 - 1e-3))
     ):
         return start
-    search = _SEARCHES.get(like.parts()[-1].kind, _Search())
+    search = _SEARCHES.get(like.parts()[-1].kind, _USUAL_SEARCH)
     found = _least_sigma(delta, budget.delta, start, search)
     if isinstance(like, BinaryLabels | ClassLabels):
         # where little noise keeps the budget delta of labels goes up and down with sigma, and
@@ -312,9 +306,10 @@ def _least_sigma(
     def excess(sigma: float) -> float:
         return math.log(max(delta(sigma), 1e-300) / target)  # a table's may be nothing
 
-    low, high = _bracketing_sigmas(excess, start, search.step)
-    aim, halve = math.log1p(-search.spare / 2), False
-    while high[1] < 2 * aim and high[0] > low[0] * (1 + search.tolerance):
+    step, tolerance, spare = search
+    low, high = _bracketing_sigmas(excess, start, step)
+    aim, halve = math.log1p(-spare / 2), False
+    while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
         share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
         share = min(max(share, 0.01), 0.99)
         sigma = low[0] * (high[0] / low[0]) ** share
@@ -612,33 +607,12 @@ def calibrate_stream(budget: PrivacyBudget, max_abstentions: int) -> Stream:
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
 
-class QuantileSlack(NamedTuple):
-    """How far beyond the threshold a released quantile must lie before it shows anything: by the
-    sum of both, except with some probability.
-
-    Attributes
-    ----------
-    estimate : int
-        Votes by which the estimate's own noise may exceed 0.
-    stream : int
-        Votes: all queries of the stream at a distance > threshold + stream are answered as long as
-        it runs.
-
-    Examples
-    --------
-    >>> from secretballot.accounting.calibration import QuantileSlack
-    >>> sum(QuantileSlack(estimate=4, stream=30))
-    34
-    """
-
-    estimate: int
-    stream: int
-
-
 def quantile_slack(
     epsilon: float, event: SparseStream, n_queries: int, beta: float
-) -> QuantileSlack:
-    """Return the slack between a released quantile and the threshold of a planned stream.
+) -> tuple[int, int]:
+    """Return the two parts of the slack between a released quantile and the threshold of a planned
+    stream, in votes: by how much the quantile's own noise may exceed 0, and how far beyond the
+    threshold all queries of the stream are answered as long as it runs.
 
     If the quantile exceeds threshold and slack then, except with probability `beta`, the share of
     the pool's points that it is about is answered wherever they are in the stream, as long as it
@@ -676,7 +650,7 @@ def quantile_slack(
     stream = first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
-    return QuantileSlack(estimate, stream)
+    return estimate, stream
 
 
 # denominator of sampling rates under add-remove, where no number of records is known

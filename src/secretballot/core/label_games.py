@@ -592,6 +592,7 @@ class Group(NamedTuple):
     passing: Laws
 
 
+Groups = tuple[Group, ...]
 _SURELY = Laws(np.array([[1.0], [0.0]]), np.zeros((2, 1)))  # passed
 
 
@@ -605,9 +606,7 @@ def _both_ways(noise: NoiseTable, first: int, last: int) -> Laws:
 
 
 @functools.lru_cache(maxsize=64)
-def groups_of(
-    threshold_sigma: float, sigma: float, threshold: int, n_teachers: int
-) -> tuple[Group, ...]:
+def groups_of(threshold_sigma: float, sigma: float, threshold: int, n_teachers: int) -> Groups:
     """Return the groups of votes, the clearest first; none where no game is played."""
     if not _MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= _MOST_SIGMA:
         return ()
@@ -628,7 +627,7 @@ def groups_of(
     return tuple(found[::-1])
 
 
-def _usual_step(groups: tuple[Group, ...]) -> float:
+def _usual_step(groups: Groups) -> float:
     """Return about the largest root mean square of one query's loss, in nats."""
     label, whole = 0.0, 0.0
     for group in groups:
@@ -638,7 +637,7 @@ def _usual_step(groups: tuple[Group, ...]) -> float:
     return math.sqrt(whole)
 
 
-def _step_on(groups: tuple[Group, ...], grid: Grid) -> Callable[[FloatArray], FloatArray]:
+def _step_on(groups: Groups, grid: Grid) -> Callable[[FloatArray], FloatArray]:
     """Return the step of one query on a grid."""
     steps = [(Step(one.labels, grid), Step(one.passing, grid, apart=True)) for one in groups]
 
@@ -652,12 +651,12 @@ def _step_on(groups: tuple[Group, ...], grid: Grid) -> Callable[[FloatArray], Fl
     return further
 
 
-def is_played(groups: tuple[Group, ...]) -> bool:
+def is_played(groups: Groups) -> bool:
     """Return whether a game is played: a query reveals something, and not nearly all."""
     return 1e-6 <= _usual_step(groups) <= 1.0
 
 
-def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
+def joint_losses(groups: Groups, queries: int) -> Losses:
     """Return losses that dominate adaptively chosen queries, each refused or answered by a label of
     two classes.
 
@@ -684,9 +683,7 @@ def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
     )
 
 
-def joint_renyi(
-    groups: tuple[Group, ...], queries: int, answers: int, orders: FloatArray
-) -> FloatArray:
+def joint_renyi(groups: Groups, queries: int, answers: int, orders: FloatArray) -> FloatArray:
     """Return bounds on the divergences of such queries, of which at most `answers` are answered.
 
     An answer is charged for a share of what a label may reveal, and a query for what is left

@@ -130,8 +130,6 @@ _WITHOUT_TEACHERS = {
 }
 _BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = _TEXT["or_paid"]
-(FIXED_BLINDLY,) = (line for line in _TEXT["teachers"] if line.endswith(_BLINDLY))
-_FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + _OR_PAID
 UNSEEN_TEACHERS: str = _TEXT["unseen"]
 
 
@@ -281,10 +279,9 @@ def certificate_of(
         ]
     sealed = _sealed(certificate)
     # the whole is verified before it is paid for; here what was not checked before it came
-    if plan is not None:
-        check_plan(certificate_of_json(sealed))
-    if choices:
-        check_choices(certificate_of_json(sealed))
+    for check, part in ((check_plan, plan), (check_choices, choices)):
+        if part is not None:
+            check(certificate_of_json(sealed))
     return sealed
 
 

@@ -241,7 +241,6 @@ SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release is in "released".
 WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
-_CONFIDENCE = "confidence"
 CLASS_WEIGHTS = "class_weights"
 #: Of votes of records, of which those that the public points do not cover are counted apart: the
 #: share that chance explains. Their noisy votes, of all their cells together, are the one released
@@ -363,35 +362,44 @@ class _Sums(Settings):
         shape, of_labels = stated.shape, stated.unit == "label"
         n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
         start: _Start | None = getattr(self, "start", None)
-        known = self.method == MOMENTS or not (stated.released.queries or of_labels)
-        known = known and (start is None or not of_labels)
-        require(known, "Sums of labels alone have classes and no start; other sums list no labels.")
+        require(
+            (self.method == MOMENTS or not (stated.released.queries or of_labels))
+            and (start is None or not of_labels),
+            "Sums of labels alone have classes and no start; other sums list no labels.",
+        )
         # sums of counts come before those of the stages, and have their share of the price
         sigmas, fresh = stated.mechanism.sigmas, self.method != TARGET_MOMENTS and start is None
         n_counts = int(fresh and not of_labels)
-        even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
-        even = even and len(sigmas) == n_counts + n_stages
-        if even and n_counts:
-            even = math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
-        require(even, "The noise is not that of counts of classes and so many stages.")
+        require(
+            0 < n_stages <= _MOST_STAGES
+            and len(set(sigmas[-n_stages:])) == 1
+            and len(sigmas) == n_counts + n_stages
+            and (not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])),
+            "The noise is not that of counts of classes and so many stages.",
+        )
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:
             counted = [RECORDS, UNCOVERED]
-        private = stated.relation == "add-remove"
-        marked = (self.n_records is None) == private and self.marks == counted
-        marked = marked and (self.mark_weight == 0) == of_labels
         # the longest vector of one unit, whose replacement moves a sum by twice as much
         bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
-        marked = marked and self.mark_weight <= bound // 4
-        require(marked, "The sums count other records than may be counted, or by too large marks.")
+        require(
+            (self.n_records is None) == (stated.relation == "add-remove")
+            and self.marks == counted
+            and (self.mark_weight == 0) == of_labels
+            and self.mark_weight <= bound // 4,
+            "The sums count other records than may be counted, or by too large marks.",
+        )
         n_weights = shape.coordinates - len(self.marks)
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
-        whole = n_weights > 0 and {len(one) for one in of_each} == {n_stages}
-        whole = whole and all(len(one) * n_columns == n_weights for one in self.scales)
         more = [] if start is None else [start.weights]
-        whole = whole and all(len(one) == n_weights for one in [*self.weights, *more])
-        require(whole, "The settings are not one for each stage, coordinate and column.")
+        require(
+            n_weights > 0
+            and {len(one) for one in of_each} == {n_stages}
+            and all(len(one) * n_columns == n_weights for one in self.scales)
+            and all(len(one) == n_weights for one in [*self.weights, *more]),
+            "The settings are not one for each stage, coordinate and column.",
+        )
 
     def drawable(self, stated: Any) -> _Drawable:
         return _Drawable(*stated.mechanism.answer_shape(stated.shape))
@@ -861,9 +869,11 @@ def check_plan(certificate: Certificate) -> str:
         f" {released.queries} were released.",
     )
     # only a Renyi ledger takes unused queries back
-    said = (plan.left == "none") == (used == planned)
-    said = said and (plan.left != "returned" or certificate.composition.kind == "renyi")
-    require(said, f"The plan says {plan.left!r} of what was left: {planned - used} queries.")
+    require(
+        (plan.left == "none") == (used == planned)
+        and (plan.left != "returned" or certificate.composition.kind == "renyi"),
+        f"The plan says {plan.left!r} of what was left: {planned - used} queries.",
+    )
     reserved = count_text(planned, "reserved query")
     turns = count_text(len(plan.rounds), "round")
     return f"{used} of {reserved} used, in {turns}; the price is that of the whole reservation."
