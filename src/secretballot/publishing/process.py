@@ -77,13 +77,15 @@ class _PublishingProcess:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        found = os.pathsep.join(_places_of_modules())
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "secretballot.publishing"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=_clean_environment(),
+                env={**kept, **_FIXED, "PYTHONPATH": found},
                 cwd=os.path.abspath(os.sep),
                 # a Ctrl-C reaches the program alone, which then ends this process
                 start_new_session=True,
@@ -166,11 +168,6 @@ class _PublishingProcess:
         except Exception:  # a job was killed while it wrote a message
             self.stop()
         raise DataError(_ENDED.format(self._process.wait()))
-
-
-def _clean_environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, **_FIXED, "PYTHONPATH": os.pathsep.join(_places_of_modules())}
 
 
 def _places_of_modules() -> list[str]:
@@ -311,17 +308,12 @@ def _end_with_input() -> None:
 
 
 def _make_in_folder(channel: IO[bytes], job: Any, folder: str) -> Any:
+    import numpy as np
+
     from secretballot.publishing.release import make_release
 
     os.chdir(folder)  # files have bare names, so that no message about one says where it lay
-    _seed_globals(job.seed)
+    # an estimator without a seed of its own draws from these; this process serves one job and ends
+    random.seed(job.seed)
+    np.random.seed(job.seed % 2**32)  # noqa: NPY002  # the global state is the one meant
     return make_release(job, Path(), lambda text: _send_message(channel, ("step", text)))
-
-
-def _seed_globals(seed: int) -> None:
-    """Seed the global generators, from which an estimator without a seed of its own draws."""
-    import numpy as np
-
-    # nothing else is disturbed: this process serves one job and ends
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  # the global state is the one meant

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from secretballot.core.ledger.postgres import PostgresStore
 
 _Place = Path | DatabasePlace
+_Named = str | os.PathLike[str] | DatabasePlace
 _Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
@@ -231,13 +232,10 @@ class AnswerPage:
         used : tuple of Event, optional
             What all answers given cost by themselves, where the rest goes back into the budget.
         """
-        self._close(rows.Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
+        self.settle(rows.Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
 
-    def forfeit(self, reason: str) -> None:
-        """Close the reservation without further answers, for a public reason; it stays spent."""
-        self._close(rows.Closing(reason=reason))
-
-    def _close(self, ended: rows.Closing) -> None:
+    def settle(self, ended: rows.Closing) -> None:
+        """Close the reservation as is stated, with answers or for a public reason."""
         found, number = self._rows, self._reservation
         totals = found.seen.totals
         if ended.used is not None:
@@ -336,7 +334,7 @@ class Ledger:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | DatabasePlace,
+        path: _Named,
         *,
         dataset: str,
         budget: PrivacyBudget | None = None,
@@ -388,7 +386,7 @@ class Ledger:
         return cls(_MEMORY, dataset=dataset, budget=budget, **terms)
 
     @classmethod
-    def open_existing(cls, path: str | os.PathLike[str] | DatabasePlace) -> Self:
+    def open_existing(cls, path: _Named) -> Self:
         """Open the ledger at `path` with the dataset and the budget that it names.
 
         Raises
@@ -402,7 +400,7 @@ class Ledger:
         return ledger
 
     @staticmethod
-    def exists(path: str | os.PathLike[str] | DatabasePlace) -> bool:
+    def exists(path: _Named) -> bool:
         """Return whether something is at a place, so that no ledger is made there.
 
         Raises
@@ -633,7 +631,7 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
         with self.answering(reservation) as page:
-            page.forfeit(reason)
+            page.settle(rows.Closing(reason=reason))
 
     # --- handles ---
 
