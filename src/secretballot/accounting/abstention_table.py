@@ -146,8 +146,13 @@ def _walk(order: float, charge: float, false_answer: float, length: int) -> IntA
         here = found[-1]
         if WHOLE - here <= _LEAST_ABSTENTION:
             break
-        step = _largest_step(here / WHOLE, (WHOLE - here) / WHOLE, order, charge, step)
-        after = _last_weight(order, charge, here, _stepped_weight(here, step))
+        s, f = here / WHOLE, (WHOLE - here) / WHOLE
+        step = _largest_step(s, f, order, charge, step)
+        # the weight whose log-odds are larger by the step; digits are lost where answers are rare,
+        # so that the search takes longer there
+        shrunk = f * math.exp(-step)
+        guess = _rounded_down(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
+        after = _last_weight(order, charge, here, max(guess, _later_weight(here, 1)))
         if after == here:  # the digits end
             break
         found.append(after)
@@ -169,7 +174,7 @@ def _last_weight(order: float, charge: float, here: int, guess: int) -> int:
         if here < at < WHOLE and neighbours_keep(order, charge, here, at):
             low, at = at, _later_weight(at, reach)
         else:
-            high, at = min(high, at), _earlier_weight(at, reach)
+            high, at = min(high, at), _rounded_down(max(1, at - reach * _weight_unit(at)))
         if at <= low or at >= high:
             break
         reach *= 2
@@ -198,21 +203,6 @@ def _rounded_down(answer: int) -> int:
 
 def _later_weight(answer: int, steps: int) -> int:
     return min(WHOLE, answer + steps * _weight_unit(answer))
-
-
-def _earlier_weight(answer: int, steps: int) -> int:
-    return _rounded_down(max(1, answer - steps * _weight_unit(answer)))
-
-
-def _stepped_weight(answer: int, log_odds_step: float) -> int:
-    """Return the rounded weight whose log-odds are larger by a step."""
-    s, f = answer / WHOLE, (WHOLE - answer) / WHOLE
-    if s < 0.5:
-        grown = s * math.exp(log_odds_step)
-        if grown < f:
-            return _rounded_down(min(WHOLE - 1, int(grown / (f + grown) * WHOLE)))
-    shrunk = f * math.exp(-log_odds_step)
-    return _rounded_down(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
 
 
 def _excess_over_one(step: float, s: float, f: float, order: float, charge: float) -> float:
