@@ -4,8 +4,7 @@ import cmath
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from functools import cache
-from heapq import heappush, heapreplace
+from itertools import pairwise
 from typing import Any
 
 from secretballot_verify import games
@@ -23,6 +22,7 @@ _MAY_COST_NOTHING = ("pure", "bounded-range", "binary-labels")
 # of games, one after the other: how far corners lie above the truth, and times the usual cells
 _GAMES = ((8e-4, 1), (1e-4, 2))
 _MOST_PLAYED = 20_000  # labels
+_MIXTURE_CELLS = 400  # of the log-ratio of two labellings
 
 
 def price_of(event: _Event, epsilon: float, promised: float | None = None) -> _Price:
@@ -338,34 +338,19 @@ def _worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
     """Return the maximum over t of p_t H(eps - t) + (1 - p_t) H(eps - t + length), from above.
 
     In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On
-    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known. The cell with the largest
-    bound is halved until nothing is gained; wherever this stops, the bound holds.
+    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known.
     """
-    c = math.exp(length)
-
-    @cache
-    def ends(t: float) -> tuple[float, float, float]:
-        return math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)
-
-    def cell(low: float, high: float) -> tuple[float, float, float]:
-        (u, near, far), (v, near_v, far_v) = ends(low), ends(high)
+    c, most = math.exp(length), 0.0
+    places = (length * place / _MIXTURE_CELLS for place in range(_MIXTURE_CELLS + 1))
+    ends = [(math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)) for t in places]
+    for (u, near, far), (v, near_v, far_v) in pairwise(ends):
         slope, slope_far = (near_v - near) / (v - u), (far_v - far) / (v - u)
         alpha, beta = near - slope * u - far + slope_far * u, slope - slope_far
         k0 = far - slope_far * u + (c * alpha - beta) / (c - 1)
         k1, k2 = slope_far + c * beta / (c - 1), -alpha / (c - 1)
         peak = math.sqrt(k2 / k1) if k1 < 0 and k2 < 0 else u
-        places = u, v, min(max(peak, v), u)
-        return -max(k0 + k1 * place + k2 / place for place in places), low, high
-
-    cells = [cell(0.0, length)]
-    for _ in range(400):
-        _, low, high = cells[0]
-        if high - low < length * 1e-6:
-            break
-        middle = (low + high) / 2
-        heapreplace(cells, cell(low, middle))
-        heappush(cells, cell(middle, high))
-    return -cells[0][0]
+        most = max(most, *(k0 + k1 * at + k2 / at for at in (u, v, min(max(peak, v), u))))
+    return most
 
 
 # --- Labels (sections 2, 12, 13, 15) --------------------------------------------------------------
