@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian
-from secretballot.accounting.rounding import _gaussian_delta
+from secretballot.accounting.calibration import _gaussian_delta
 from secretballot.core.losses import discrete_gaussian_pmf
 
 

@@ -19,11 +19,12 @@ from secretballot.accounting.calibration import (
     calibrate_pure,
     calibrate_sparse_vector,
     calibrate_vote_table,
+    check_has_delta,
+    first_integer,
     least_scale,
     needed_distance,
     vector_of,
 )
-from secretballot.accounting.rounding import check_has_delta, first_integer
 from secretballot.core import mechanisms
 from secretballot.core.events import SparseStream, Stream, TableStream
 from secretballot.core.exponential import least_quotient
