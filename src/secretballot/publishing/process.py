@@ -81,7 +81,7 @@ class _PublishingProcess:
         found = os.pathsep.join(_places_of_modules())
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "secretballot.publishing"],
+                [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
