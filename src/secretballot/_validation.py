@@ -10,11 +10,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Literal, get_args
 
-from secretballot.core.errors import COMPOSITIONS as COMPOSITIONS
-from secretballot.core.errors import LONGEST_LINE as LONGEST_LINE
-from secretballot.core.errors import LONGEST_NAME as LONGEST_NAME
-from secretballot.core.errors import LONGEST_SHOWN as LONGEST_SHOWN
-from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
+from secretballot.core.errors import LONGEST_SHOWN, with_article
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
@@ -31,7 +27,6 @@ from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
 from secretballot.core.errors import shown as shown
-from secretballot.core.errors import with_article
 from secretballot.core.errors import without_controls as without_controls
 from secretballot.exceptions import ParameterError, SecretBallotError
 

@@ -24,8 +24,8 @@ RELATIONS: tuple[Relation, ...] = get_args(Relation)
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 LONGEST_SHOWN = 60  # characters of a string in a message
-LONGEST_LINE = 500  # characters of a message
-LONGEST_NAME = 200  # characters of a name
+_LONGEST_LINE = 500  # characters of a message
+_LONGEST_NAME = 200  # characters of a name
 LONGEST_WORDS = 200  # characters of what a message quotes of one value
 _ELLIPSIS = " ... "
 
@@ -217,7 +217,7 @@ def without_controls(text: str, *, keep: str = "") -> str:
     )
 
 
-def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
+def plain_line(text: str, *, longest: int = _LONGEST_LINE) -> str:
     """Return text on one line, without control characters, and with its middle left out where it is
     too long.
 
@@ -366,7 +366,7 @@ def check_choice(name: str, value: object, allowed: tuple[_Word, ...]) -> _Word:
     return allowed[allowed.index(value)]
 
 
-def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
+def check_name(name: str, value: object, *, longest: int = _LONGEST_NAME) -> None:
     """Refuse anything but a name on one line: a string, not blank, of at most `longest` characters.
 
     Raises

@@ -186,7 +186,7 @@ class VoteShape(Model):
     def first(self, n: int) -> "VoteShape":
         """Return the shape of `n` of the queries; all rows that move may be among them."""
         moved = self.moved if self.n_teachers is None else min(self.moved, n)
-        return VoteShape(**{**dict(self), "n_queries": n, "moved": moved})
+        return self.changed(n_queries=n, moved=moved)
 
 
 class SumShape(Model):
