@@ -168,7 +168,8 @@ def release(
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "relation": made.relation}
     check_useful(mechanism, votes.shape)
-    _check_choices(choices, ledger, made)
+    paid = [(f"The choice {one.purpose!r}", one.account, one.shape.guarantee) for one in choices]
+    check_one_account(paid, ledger.account_terms(), made)
     return release_labels(
         Terms(mechanism, votes.shape, budget),
         votes,
@@ -700,19 +701,6 @@ def check_ledger(ledger: object) -> None:
     """Refuse anything but a ledger, with `ParameterError`."""
     hint = "give a Ledger, such as Ledger(path, dataset=..., budget=...)"
     check_instance("ledger", ledger, Ledger, hint=hint)
-
-
-def _check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) -> None:
-    """Refuse choices that do not add to a release from `ledger` under a guarantee.
-
-    Raises
-    ------
-    ParameterError
-        If one was paid from another ledger, or is about another unit or relation; nothing was
-        spent.
-    """
-    paid = [(f"The choice {one.purpose!r}", one.account, one.shape.guarantee) for one in choices]
-    check_one_account(paid, ledger.account_terms(), made)
 
 
 def check_one_account(

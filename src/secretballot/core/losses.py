@@ -382,10 +382,9 @@ def fold(listed: Iterable[tuple[Losses, int]]) -> Losses:
 def least_losses(one: Losses, other: Losses) -> Losses:
     """Return losses of whatever two dominate: of the hull of the smaller profile."""
 
-    def delta(at: FloatArray) -> FloatArray:
-        return np.minimum(one.delta(at), other.delta(at))
-
-    return Losses.of_profile(delta, min(one.reach, other.reach))
+    return Losses.of_profile(
+        lambda at: np.minimum(one.delta(at), other.delta(at)), min(one.reach, other.reach)
+    )
 
 
 FLAT_SIGMA = 4.0  # from here on |P(S = s) - normal density| <= 5 n exp(-pi^2 sigma^2 / 2) < 3e-34 n

@@ -202,7 +202,8 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "number": number_text,
         "shown": shown,
         "count": wording.count_text,
-        "noun": wording.unit_noun,
+        # what a reader calls a unit: a record, a person or a label
+        "noun": lambda unit: "person" if unit == "user" else unit,
         "one_in": wording.one_in,
         # how sure somebody may become at most of what was as likely as not
         "posterior": lambda epsilon: wording.percent_text(100 / (1 + math.exp(-epsilon))),

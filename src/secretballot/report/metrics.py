@@ -233,7 +233,7 @@ def _metrics_of(
     most = int(np.argmax(rows))
     above = paired_difference(answers == truth, truth == most).interval
     each = tuple(
-        _ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
+        _ClassMetrics(name, n, said, hits / n if n else None, hits / said if said else None)
         for name, n, said, hits in zip(classes, rows, answered, right, strict=True)
     )
     area, calibration = None, None
@@ -255,10 +255,6 @@ def _metrics_of(
         auc=area,
         calibration=calibration,
     )
-
-
-def _share_or_none(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
 
 
 def _area_under_curve(truth: IntArray, probabilities: FloatArray) -> float | None:
