@@ -21,7 +21,7 @@ from secretballot.accounting import (
     delta_upper,
 )
 from secretballot.core import sampling
-from secretballot.core.mechanisms import _stability, plurality
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.sampling import SLACK, relabelling_loss
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 
@@ -257,7 +257,7 @@ def stream_law(event: SparseStream, n_teachers: int) -> Callable[[tuple[int, ...
     query = discrete_laplace_distribution(event.query_scale)
     votes = np.arange(n_teachers + 1)
     counts = np.stack([n_teachers - votes, votes], axis=1)
-    distance, label = _stability(counts), plurality(counts)
+    distance, label = stability(counts), plurality(counts)
     # P(answered), for every count and every threshold noise
     above = query.at_least(event.threshold + shift.support[None, :] - distance[:, None] + 1)
 

@@ -32,10 +32,10 @@ from secretballot.core.mechanisms import (
     State,
     TableLabels,
     VoteQuantiles,
-    _margin,
     _rank_distances,
-    _stability,
+    margin,
     plurality,
+    stability,
     weights_of,
     weights_text,
 )
@@ -466,11 +466,11 @@ def test_comparisons_are_strict_and_ties_follow_the_rule():
 def test_a_table_answers_below_its_weight():
     rows = all_counts(9, 2)
     for offset, told in ((-1, plurality(rows)), (0, np.full(10, -1))):
-        noise = ScriptedNoise(WEIGHTS[_stability(rows)] + offset)
+        noise = ScriptedNoise(WEIGHTS[stability(rows)] + offset)
         table = TABLE.model_copy(update={"max_abstentions": 99})
         assert drawn(table, votes(2), rows, noise)[0][:, 0].tolist() == told.tolist()
         table = TableLabels(weights=(2**51, 2**50))
-        weights = np.array([2**51, 2**50, 2**50, 2**50, 2**50])[_margin(rows) // 2]
+        weights = np.array([2**51, 2**50, 2**50, 2**50, 2**50])[margin(rows) // 2]
         minority = drawn(table, votes(2), rows, ScriptedNoise(weights + offset))[0][:, 0]
         assert (minority != plurality(rows)).all() == (offset == -1)
 
@@ -581,7 +581,7 @@ def test_the_declared_moves_are_the_largest_between_neighbours(n_teachers, n_cla
 )
 def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teachers, n_classes):
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
-    here, there = _stability(counts), _stability(neighbours)
+    here, there = stability(counts), stability(neighbours)
     assert np.abs(here - there).max() == 1
     # whatever the rule for ties: some class leads here and not there
     leads_here, leads_there = (
@@ -612,7 +612,7 @@ def law_of(mechanism, shape, row, factor=1.0):
         drawn(mechanism, shape, row[None], SimpleNamespace(exponential_index=index))
         return asked["law"]
     if isinstance(mechanism, TableLabels):
-        weights, place = np.array(mechanism.weights) / 2**53, int(_margin(row[None])[0]) // 2
+        weights, place = np.array(mechanism.weights) / 2**53, int(margin(row[None])[0]) // 2
         minority = factor * weights[min(place, len(weights) - 1)]
         return np.array([minority, 1 - minority])[:: 1 if plurality(row[None])[0] else -1]
     laplace = isinstance(mechanism, StableValue) or mechanism.noise == "laplace"

@@ -13,7 +13,7 @@ from exact_games.distributions import discrete_gaussian_distribution, discrete_l
 from exact_games.games import Stream, delta_of_all_orders, hockey_stick, stream_moves
 from made_events import pattern_of, sparse_event
 from secretballot.accounting import delta_upper
-from secretballot.core.mechanisms import _margin, _stability
+from secretballot.core.mechanisms import margin, stability
 
 TAIL = 1e-12  # unlisted noise of the enumeration
 
@@ -37,7 +37,7 @@ SPARSE = [
 
 
 def printed(counts):
-    return np.maximum(0, _margin(counts) - 1)
+    return np.maximum(0, margin(counts) - 1)
 
 
 def stream_epsilons(event):
@@ -45,7 +45,7 @@ def stream_epsilons(event):
     return 0.3, 1.0, pattern.epsilon * pattern.count
 
 
-def true_delta(event, length, epsilon, n_teachers=7, labels=True, distance=_stability, factor=1.0):
+def true_delta(event, length, epsilon, n_teachers=7, labels=True, distance=stability, factor=1.0):
     """Return the truth, with a factor on all noise, 0 leaving none on the threshold."""
     noise = discrete_laplace_distribution((factor or 1.0) * event.query_scale)
     hidden = discrete_laplace_distribution((factor or 1e-3) * event.threshold_scale)

@@ -11,7 +11,7 @@ from exact_games.worlds import ScriptedNoise, neighbouring_counts
 from made_events import sparse_event
 from secretballot.accounting.calibration import quantile_slack
 from secretballot.core.exponential import least_quotient
-from secretballot.core.mechanisms import StabilityQuantile, State, _stability
+from secretballot.core.mechanisms import StabilityQuantile, State, stability
 from secretballot.core.types import VoteShape
 from secretballot.teachers.votes import guarantee_of
 
@@ -33,7 +33,7 @@ def exact_quantile(counts, fraction=0.4):
     ("n_teachers", "n_classes", "n_points"), [(5, 2, 3), (8, 2, 4), (6, 3, 3), (7, 3, 4)]
 )
 def test_every_order_statistic_of_the_stability_moves_by_one(n_teachers, n_classes, n_points):
-    here, there = (_stability(side).tolist() for side in neighbouring_counts(n_teachers, n_classes))
+    here, there = (stability(side).tolist() for side in neighbouring_counts(n_teachers, n_classes))
     pairs = sorted({*zip(here, there, strict=True), *zip(here, here, strict=True)})
     # the other teachers' votes at one point do not restrict those at another, so every combination
     # of moves point by point occurs
@@ -67,7 +67,7 @@ def test_the_promised_share_of_points_lies_at_the_quantile_or_beyond():
     rng = np.random.default_rng(11)
     for n_points in (1, 2, 7, 10, 30):
         counts = rng.multinomial(40, [0.6, 0.3, 0.1], size=n_points)
-        distances = np.sort(_stability(counts))
+        distances = np.sort(stability(counts))
         for fraction in (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999):
             quantile = exact_quantile(counts, fraction)
             assert (distances >= quantile).mean() >= 1 - fraction
@@ -124,8 +124,8 @@ def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
     edge, needed = event.threshold + sum(slack), event.threshold + slack.stream
     votes = 2 * (needed + 1)  # a margin of `votes` gives the distance `needed`, one short
     counts = np.array([[votes, 0]] * 4 + [[10 * votes, 0]] * 6)
-    assert (_stability(counts) > needed).mean() == 0.6
+    assert (stability(counts) > needed).mean() == 0.6
     # three of ten points may lie below the number
     law = discrete_laplace_distribution(least_quotient(1, epsilon), 1e-18)
-    wrong = law.at_least(edge + 1 - int(np.sort(_stability(counts))[3]))
+    wrong = law.at_least(edge + 1 - int(np.sort(stability(counts))[3]))
     assert 0.2 * beta / 2 < wrong <= beta / 2

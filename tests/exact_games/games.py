@@ -9,7 +9,7 @@ import numpy as np
 
 from exact_games.worlds import neighbouring_counts
 from secretballot._typing import FloatArray, IntArray
-from secretballot.core.mechanisms import _stability, plurality
+from secretballot.core.mechanisms import plurality, stability
 
 Step = tuple[FloatArray, FloatArray]
 #: An outcome: the state after it, and its chances on both sides.
@@ -96,10 +96,10 @@ Move = tuple[int, int, bool]
 
 
 def stream_moves(
-    n_teachers: int, n_classes: int = 2, distance: Callable[[IntArray], IntArray] = _stability
+    n_teachers: int, n_classes: int = 2, distance: Callable[[IntArray], IntArray] = stability
 ) -> set[Move]:
     """Return what one query may be on all neighbouring votes that it tells apart, by the
-    code of the mechanisms. `distance` is of counts; another than `_stability` shows its cost."""
+    code of the mechanisms. `distance` is of counts; another than `stability` shows its cost."""
     here, there = neighbouring_counts(n_teachers, n_classes)
     differs = (plurality(here) != plurality(there)).tolist()
     moves = zip(distance(here).tolist(), distance(there).tolist(), differs, strict=True)

@@ -22,7 +22,7 @@ from secretballot.accounting import (
 )
 from secretballot.accounting.calibration import quantile_slack
 from secretballot.core.exponential import least_quotient
-from secretballot.core.mechanisms import NoisyVotes, _stability
+from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
 from secretballot.learners import pate_mechanisms as estimates
 from secretballot.learners.pate_mechanisms import BETA, EstimatedSize, choose_label_queries
@@ -62,7 +62,7 @@ def sizes():
 def _joint_law(ones, paying):
     """Return the law of (released number, labels) for votes `ones` for class 1 at two points,
     shape (29, 4); the labels are those that a plan pays for."""
-    distances = np.sort(_stability(np.column_stack([K - np.array(ones), ones])))
+    distances = np.sort(stability(np.column_stack([K - np.array(ones), ones])))
     middle = distances[math.floor(estimates.FRACTIONS[TINY.mechanism] * len(distances))]
     scale = least_quotient(1, TINY.epsilon)
     seen = math.tanh(0.5 / scale) * np.exp(-np.abs(SEEN - middle) / scale)

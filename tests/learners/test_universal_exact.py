@@ -19,7 +19,7 @@ from flips import ScriptedChoice
 from made_events import pure_event, sampled_event, sparse_event
 from secretballot.accounting import PrivacyBudget, delta_upper, price
 from secretballot.core import releasing
-from secretballot.core.mechanisms import _stability, plurality
+from secretballot.core.mechanisms import plurality, stability
 from secretballot.learners import labelers as secret_sample
 from secretballot.learners.labelers import Agnostic, BudgetSplit
 
@@ -54,7 +54,7 @@ def answers_law(event, ones, n_teachers):
     counts = np.array([[n_teachers - votes, votes] for votes in ones])
     label = plurality(counts)
     one, two = query.at_least(
-        event.threshold + shift.support[None, :] - _stability(counts)[:, None] + 1
+        event.threshold + shift.support[None, :] - stability(counts)[:, None] + 1
     )
     table = np.zeros((4, 4))
     table[label[0], label[1]] = shift.pmf @ (one * two)

@@ -219,7 +219,7 @@ class TableLabels(Mechanism):
 
     def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes, weights = opened[0], np.array(self.weights, dtype=np.int64)
-        chances = weights[np.minimum(_margin(votes) // 2, len(weights) - 1)]
+        chances = weights[np.minimum(margin(votes) // 2, len(weights) - 1)]
         minority = noise.uniform_integers(CHANCE_BITS, len(votes)) < chances
         return np.where(minority, 1 - plurality(votes), plurality(votes))[:, None], state
 
@@ -279,7 +279,7 @@ class _Stream(Mechanism):
 
     def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes = opened[0]
-        passed, state = self._passed(_stability(votes), noise, state)
+        passed, state = self._passed(stability(votes), noise, state)
         labels = plurality(votes[: len(passed)])
         return np.where(passed, labels, ABSTAINED)[:, None], state
 
@@ -417,7 +417,7 @@ class StableValue(Mechanism):
 
     def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes = opened[0]
-        noisy = _stability(votes) + noise.discrete_laplace(self.scale, len(votes))
+        noisy = stability(votes) + noise.discrete_laplace(self.scale, len(votes))
         return np.where(noisy > self.threshold, plurality(votes), ABSTAINED)[:, None], state
 
 
@@ -503,7 +503,7 @@ class StabilityQuantile(_OneAnswer):
         return events.Pure(epsilon=self.epsilon, count=1)
 
     def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
-        distances = _stability(opened[0])
+        distances = stability(opened[0])
         rank = math.floor(Fraction(self.fraction) * len(distances))
         scale = least_quotient(1, self.epsilon)
         noisy = np.partition(distances, rank)[rank] + noise.discrete_laplace(scale, 1)
@@ -685,13 +685,13 @@ def plurality(votes: IntArray) -> IntArray:
     return np.asarray(votes.argmax(axis=1))
 
 
-def _margin(votes: IntArray) -> IntArray:
+def margin(votes: IntArray) -> IntArray:
     """Return most votes minus second most, shape (n_queries,)."""
     top_two = np.partition(votes, votes.shape[1] - 2, axis=1)[:, -2:]
     return np.asarray(top_two[:, 1] - top_two[:, 0])
 
 
-def _stability(votes: IntArray) -> IntArray:
+def stability(votes: IntArray) -> IntArray:
     """Return max(0, ceil(margin / 2) - 1), shape (n_queries,): how many votes may move before the
     plurality can change.
 
@@ -699,7 +699,7 @@ def _stability(votes: IntArray) -> IntArray:
     changes, both margins are at most 2, hence both distances 0. The un-halved margins of Bassily et
     al. 2018 and Nandi and Bassily 2020 have neither property.
     """
-    return np.maximum((_margin(votes) + 1) // 2 - 1, 0)
+    return np.maximum((margin(votes) + 1) // 2 - 1, 0)
 
 
 def _rank_distances(votes: IntArray, rank: int) -> IntArray:
