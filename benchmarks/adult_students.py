@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from cells import head_of, number_given, row_of, text_of
 from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget
-from secretballot.accounting.rounding import gaussian_mu
+from secretballot.accounting.calibration import gaussian_mu
 from secretballot.data.schema import Schema
 from secretballot.learners.pate_mechanisms import choose_teachers
 

@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 from cells import number_given
 from public_data import mnist
 from secretballot import RecordMomentsClassifier
-from secretballot.accounting.rounding import gaussian_mu
+from secretballot.accounting.calibration import gaussian_mu
 from secretballot.bases import GraphBasis
 
 DELTA = 1e-5

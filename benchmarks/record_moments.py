@@ -24,7 +24,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from adult_students import Half, dp_gradient_descent, half
 from cells import head_of, number_given, row_of
 from secretballot import RecordMomentsClassifier
-from secretballot.accounting.rounding import gaussian_mu
+from secretballot.accounting.calibration import gaussian_mu
 from secretballot.bases import TableBasis
 
 DELTA = 1e-5

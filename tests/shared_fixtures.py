@@ -72,7 +72,7 @@ SECONDS = 1.0  # that one of its games may take
 LEAST_DELTA = 1e-32
 
 first_price = certificates.delta_upper
-move = publishing.move_into_place
+move = publishing._move_into_place
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def _both_verifiers(request, monkeypatch):
     monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=SECONDS / 60))
     if request.path.relative_to(HERE).parts[0] in OF_RELEASES:
         monkeypatch.setattr(certificates, "delta_upper", both_prices)
-        monkeypatch.setattr(publishing, "move_into_place", shown_to_both)
+        monkeypatch.setattr(publishing, "_move_into_place", shown_to_both)
 
 
 @pytest.fixture

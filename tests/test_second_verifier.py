@@ -205,7 +205,7 @@ def test_the_probability_of_a_crossing_is_a_sum_over_both_noises():
         event = json_of(sparse_event(first, other, threshold, 1))
         pairs = product(range(-150, 151), repeat=2)
         truth = math.fsum(pmf(other, x) * pmf(first, y) for x, y in pairs if x - y > threshold)
-        assert prices.crossing_probability(event) == pytest.approx(truth, rel=1e-9)
+        assert prices._crossing_probability(event) == pytest.approx(truth, rel=1e-9)
 
 
 RECORD = {"unit": "record", "relation": "add-remove"}
@@ -258,10 +258,10 @@ def check_terms(mechanism, shape):
     """Let the second verifier read terms whose event is stated as it takes it to be."""
     stated = {}
     with suppress(Exception):
-        stated = certificate.event_of(mechanism, shape)
+        stated = certificate._event_of(mechanism, shape)
     public = {"method": "any but votes"}
     part = {"mechanism": mechanism, "shape": shape, "public": public, "events": [stated]}
-    certificate.check_part(json.loads(json.dumps(part)))
+    certificate._check_part(json.loads(json.dumps(part)))
 
 
 def event_of_terms(mechanism, shape):
@@ -341,7 +341,7 @@ def test_both_programs_read_the_same_terms():
         place[rng.choice(list(place))] = rng.choice(BOUNDS + OTHERS)
         with suppress(ParameterError, ValidationError):
             event = json_of(event_of_terms(*terms))
-            assert certificate.event_of(*terms) == event
+            assert certificate._event_of(*terms) == event
             check_terms(*terms)
             read += 1
             continue
@@ -367,7 +367,7 @@ def test_both_programs_read_the_same_terms():
 @pytest.mark.parametrize("epsilon", [1.0, 700.0])
 def test_no_delta_of_zero_is_confirmed_where_floats_end(event, may, epsilon):
     part = {"events": [json_of(event)], "epsilon": epsilon, "delta": 0.0}
-    assert (second.priced("price", part).verdict == second.CONFIRMED) == may
+    assert (second._priced("price", part).verdict == second.CONFIRMED) == may
 
 
 def test_a_line_says_that_a_game_follows(release, monkeypatch):
@@ -382,9 +382,9 @@ def test_a_game_that_takes_too_long_is_left_out_and_minutes_play_it(monkeypatch)
     weights = calibrate_vote_table(PrivacyBudget(1.0, 1e-6), 50, 60).weights
     event = table_event(weights, 50, 60)
     part = {"events": [json_of(event)], "epsilon": 1.0, "delta": 1e-6}
-    assert second.priced("price", part).verdict == second.CONFIRMED
+    assert second._priced("price", part).verdict == second.CONFIRMED
     monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=1e-4))
-    left = second.priced("price", part)
+    left = second._priced("price", part)
     assert left.verdict == second.UNDECIDED
     assert left.detail.endswith(
         "Games of more than 0.0001 minutes (--minutes gives it more) were not played."
@@ -396,9 +396,9 @@ def test_a_promise_within_the_error_is_neither_confirmed_nor_refused():
     bounds = second.price_of(json_of(event), 0.5)
     middle = (bounds.lower + bounds.upper) / 2
     part = {"events": [json_of(event)], "epsilon": 0.5, "delta": middle}
-    assert second.priced("price", part).verdict == second.UNDECIDED
-    assert second.priced("price", part | {"delta": bounds.upper}).verdict == second.CONFIRMED
-    assert second.priced("price", part | {"delta": bounds.lower / 2}).verdict == second.REFUSED
+    assert second._priced("price", part).verdict == second.UNDECIDED
+    assert second._priced("price", part | {"delta": bounds.upper}).verdict == second.CONFIRMED
+    assert second._priced("price", part | {"delta": bounds.lower / 2}).verdict == second.REFUSED
 
 
 @pytest.fixture(scope="module")
@@ -518,7 +518,7 @@ def peak_of(work):
 )
 def test_labels_are_checked_in_little_memory(tmp_path, text, classes, rows, most):
     document, said = labels_document(tmp_path, text, classes, rows), list[str]()
-    assert peak_of(lambda: said.append(second.check_labels(document, str(tmp_path)))) < most
+    assert peak_of(lambda: said.append(second._check_labels(document, str(tmp_path)))) < most
     assert said[0].startswith(f"labels.csv holds {rows} rows, {rows} answered")
 
 
@@ -527,6 +527,6 @@ def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path):
 
     def look():
         with pytest.raises(second.WrongError, match="a line that is longer"):
-            second.check_labels(document, str(tmp_path))
+            second._check_labels(document, str(tmp_path))
 
     assert peak_of(look) < 6_000_000

@@ -7,7 +7,7 @@ never quoted when damaged.
 
 import os
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -53,11 +53,9 @@ def table_name(place: Path | str) -> str:
 
 LARGEST_JSON = 1 << 24  # bytes; the largest of these files lists the columns of a table
 
-Kind = type | tuple[type, ...]
 
-
-def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any] | None:
-    """Return the named fields of a JSON object, or None where it is damaged.
+def json_text(content: bytes, name: str) -> str | None:
+    """Return the text in a field of a JSON object, or None where it is damaged.
 
     Nothing is raised here: the errors of a reader may carry the whole text, which may be secret,
     and would stay attached to whatever the caller raises.
@@ -67,26 +65,12 @@ def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any] | N
     content : bytes
         UTF-8 text, at most `LARGEST_JSON` of it; nested no deeper than what follows can walk by
         recursion.
-    kinds : mapping of str to type or tuple of types
-        What each field must be; further fields are left out. A truth value is no integer.
-
-    Returns
-    -------
-    dict or None
+    name : str
+        Of the field; there may be others.
     """
-    if len(content) > LARGEST_JSON:
-        return None
-    try:
-        found = from_json(content, allow_inf_nan=False)
-    except ValueError:
-        return None
-    if not isinstance(found, dict):
-        return None
-    if not all(name in found and _is_of(found[name], kind) for name, kind in kinds.items()):
-        return None
-    return {name: found[name] for name in kinds}
-
-
-def _is_of(value: object, kind: Kind) -> bool:
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return type(value) in kinds  # JSON makes plain types only, and True is then no 1
+    if len(content) <= LARGEST_JSON:
+        with suppress(ValueError):
+            found = from_json(content, allow_inf_nan=False)
+            if isinstance(found, dict) and isinstance(found.get(name), str):
+                return str(found[name])
+    return None

@@ -1,6 +1,5 @@
 """Types of many modules: arrays by what they hold, and what points and models must offer."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from secretballot.core.types import (
@@ -9,6 +8,8 @@ from secretballot.core.types import (
     CountArray,
     FloatArray,
     IntArray,
+    Json,
+    JsonView,
     ObjectArray,
     UnsignedArray,
 )
@@ -26,10 +27,6 @@ __all__ = [
     "ObjectArray",
     "UnsignedArray",
 ]
-
-#: An object of JSON; and one that is only read.
-Json = dict[str, Any]
-JsonView = Mapping[str, Any]
 
 
 class Matrix(Protocol):

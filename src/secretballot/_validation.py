@@ -10,11 +10,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Literal, get_args
 
-from secretballot.core.errors import COMPOSITIONS as COMPOSITIONS
-from secretballot.core.errors import LONGEST_LINE as LONGEST_LINE
-from secretballot.core.errors import LONGEST_NAME as LONGEST_NAME
-from secretballot.core.errors import LONGEST_SHOWN as LONGEST_SHOWN
-from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
+from secretballot.core.errors import LONGEST_SHOWN, with_article
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
@@ -31,7 +27,6 @@ from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
 from secretballot.core.errors import shown as shown
-from secretballot.core.errors import with_article
 from secretballot.core.errors import without_controls as without_controls
 from secretballot.exceptions import ParameterError, SecretBallotError
 
@@ -41,13 +36,13 @@ MOST_ROWS = 25_000 * 2**16
 
 # The words that settings may have, each list once: as a type, of which the command line makes its
 # options, and as a tuple, which guards compare with.
-ReleaseKind = Literal["labels", "counts"]
+_ReleaseKind = Literal["labels", "counts"]
 VotesKind = Literal["votes", "counts"]
 #: What a basis of record moments may be called.
 BasisName = Literal["auto", "table", "kernel", "vectors", "images"]
 HeaderLine = Literal["yes", "no"]
 
-RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
+RELEASES: tuple[_ReleaseKind, ...] = get_args(_ReleaseKind)
 ABSTENTIONS = ("drop", "random", "majority")
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 BASES: tuple[BasisName, ...] = get_args(BasisName)

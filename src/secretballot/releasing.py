@@ -66,7 +66,7 @@ __all__ = ["choose_by_scores", "estimate_stability", "release", "release_table"]
 #: Of what a ledger keeps as public, what was asked: no setting that a certificate states.
 ASKED = "asked"
 #: Votes, or what makes them once price, account and a stored answer were looked at.
-VoteSource = Votes | Callable[[], Votes]
+_VoteSource = Votes | Callable[[], Votes]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 #: More files than a release has: the certificate that lists those is no longer than this one.
 _LISTED = (LABELS_FILE, *(f"queries-{'x' * 20}.{place}" for place in range(19)))
@@ -168,7 +168,8 @@ def release(
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "relation": made.relation}
     check_useful(mechanism, votes.shape)
-    _check_choices(choices, ledger, made)
+    paid = [(f"The choice {one.purpose!r}", one.account, one.shape.guarantee) for one in choices]
+    check_one_account(paid, ledger.account_terms(), made)
     return release_labels(
         Terms(mechanism, votes.shape, budget),
         votes,
@@ -185,7 +186,7 @@ def release(
 
 def release_labels(
     terms: Terms,
-    private: VoteSource,
+    private: _VoteSource,
     ledger: Ledger,
     *,
     classes: Sequence[Any],
@@ -270,7 +271,7 @@ def labels_released(
 
 def release_table(
     terms: Terms,
-    private: VoteSource,
+    private: _VoteSource,
     ledger: Ledger,
     *,
     rows: ArrayLike | None = None,
@@ -345,7 +346,7 @@ _Document = TypeVar("_Document", ReleasedLabels, ReleasedTable)
 
 def _certified(
     terms: Terms,
-    private: VoteSource,
+    private: _VoteSource,
     ledger: Ledger,
     asked: JsonView,
     certified: Callable[[Released], _Document],
@@ -629,9 +630,10 @@ def _terms_of_choice(
 def _choice(epsilon: float, composition: str) -> ExponentialChoice:
     """Return what chooses at a price of (epsilon, 0)."""
     # the loss of the exponential mechanism has a bounded range, which basic composition cannot use
-    if composition == "basic":
-        return ExponentialChoice(epsilon=_loss_of(epsilon), rule="permute-and-flip")
-    return ExponentialChoice(epsilon=_loss_of(epsilon), rule="exponential")
+    return ExponentialChoice(
+        epsilon=_loss_of(epsilon),
+        rule="permute-and-flip" if composition == "basic" else "exponential",
+    )
 
 
 def _check_named(
@@ -699,19 +701,6 @@ def check_ledger(ledger: object) -> None:
     """Refuse anything but a ledger, with `ParameterError`."""
     hint = "give a Ledger, such as Ledger(path, dataset=..., budget=...)"
     check_instance("ledger", ledger, Ledger, hint=hint)
-
-
-def _check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) -> None:
-    """Refuse choices that do not add to a release from `ledger` under a guarantee.
-
-    Raises
-    ------
-    ParameterError
-        If one was paid from another ledger, or is about another unit or relation; nothing was
-        spent.
-    """
-    paid = [(f"The choice {one.purpose!r}", one.account, one.shape.guarantee) for one in choices]
-    check_one_account(paid, ledger.account_terms(), made)
 
 
 def check_one_account(

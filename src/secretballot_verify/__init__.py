@@ -28,10 +28,9 @@ from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
-from typing import Any
 
 from secretballot_verify import certificate, games
-from secretballot_verify.certificate import TABLES, WrongError, require, shown
+from secretballot_verify.certificate import TABLES, Json, WrongError, require, shown
 from secretballot_verify.games import MINUTES
 from secretballot_verify.prices import ERROR, price_of
 
@@ -56,7 +55,7 @@ Finding = namedtuple("Finding", "name verdict detail")
 
 
 @contextmanager
-def opened(path: str, limit: int) -> Iterator[BufferedReader]:
+def _opened(path: str, limit: int) -> Iterator[BufferedReader]:
     """Open a regular file of bounded size; links, pipes and devices are not opened.
 
     Raises
@@ -82,11 +81,11 @@ def opened(path: str, limit: int) -> Iterator[BufferedReader]:
 
 def _digest_of(path: str, limit: int) -> tuple[str, int]:
     """Return the SHA-256 of a file, and its number of bytes."""
-    with opened(path, limit) as file:
+    with _opened(path, limit) as file:
         return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
-def check_files(document: dict[str, Any], folder: str) -> str:
+def _check_files(document: Json, folder: str) -> str:
     """Refuse a folder that is not, file by file, the one that the certificate lists."""
     listed = document["files"]
     # a folder of millions of names is not read to its end
@@ -123,14 +122,14 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     return f"{len(listed)} files and no other, each the one that was released.{note}"
 
 
-def _values_of(document: dict[str, Any]) -> str:
+def _values_of(document: Json) -> str:
     """Return the name of the file of released values; "" where sums alone were released."""
     if document["public"]["method"] in TABLES:
         return "answers"
     return "labels" if document["released"]["classes"] else ""
 
 
-def row_of(cells: Iterable[object]) -> str:
+def _row_of(cells: Iterable[object]) -> str:
     """Return one line of a CSV file as a release writes it."""
     return ",".join(
         '"' + text.replace('"', '""') + '"'
@@ -140,7 +139,7 @@ def row_of(cells: Iterable[object]) -> str:
     )
 
 
-def check_labels(document: dict[str, Any], folder: str) -> str:
+def _check_labels(document: Json, folder: str) -> str:
     """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write
     them."""
     released, mechanism = document["released"], document["mechanism"]
@@ -149,7 +148,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     columns = released["count_columns"]
     counted = names[1:] if columns == 1 else names[:columns]
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
-    first = row_of(header) + "\n"
+    first = _row_of(header) + "\n"
     longest = max(len(first), 64 * (columns + 4) + 4 * max(map(len, names)))
     # every row is written anew and the digest compared, so that no second spelling carries more
     # than the rows say
@@ -159,13 +158,13 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     count, answered, abstained, problem = 0, 0, 0, ""
     stops = mechanism["kind"] not in certificate.ANSWERS_SOME
     try:
-        rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest))
+        rows = csv.reader(_lines_of(os.path.join(folder, "labels.csv"), longest))
         next(rows, None)
         for row in rows:
             query, label, silent = int(row[0]), row[1], row[2] == "true"
             counts = [int(count) for count in row[3:]]
             fields = ["", "true"] if silent else [label, "false"]
-            line = row_of([query, *fields, *counts]) + "\n"
+            line = _row_of([query, *fields, *counts]) + "\n"
             stated.update(line.encode("utf-8", "surrogatepass"))
             count += 1
             require(0 <= query < _MOST_ROWS, "labels.csv names a row of no public pool.")
@@ -178,7 +177,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
             answered += 1
             place = f"Row {count} of labels.csv"
             given = len(counts) == columns and (
-                not columns or index[label] == label_of(counts, released["n_teachers"])
+                not columns or index[label] == _label_of(counts, released["n_teachers"])
             )
             require(given, f"{place} has a label that its counts do not give.")
             require(label in index, f"{place} has a label that is no class.")
@@ -196,18 +195,18 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     return f"labels.csv holds {count} rows, {answered} answered, as a release writes them."
 
 
-def check_answers(document: dict[str, Any], folder: str) -> str:
+def _check_answers(document: Json, folder: str) -> str:
     """Refuse an answers.csv that is not, byte by byte, the answers of the certificate."""
     stated, released = hashlib.sha256(), document["released"]
     numbers = document["public"]["method"] == "votes-of-numbers"
     for cells in (_number_rows if numbers else _set_rows)(document):
-        stated.update(f"{row_of(cells)}\n".encode("utf-8", "surrogatepass"))
+        stated.update(f"{_row_of(cells)}\n".encode("utf-8", "surrogatepass"))
     found, _ = _digest_of(os.path.join(folder, "answers.csv"), _MAX_LABELS)
     require(stated.hexdigest() == found, "answers.csv does not hold the certificate's answers.")
     return f"answers.csv holds the {len(released['rows'])} answers of the certificate."
 
 
-def _number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+def _number_rows(document: Json) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of numbers."""
     (low, high), shape = document["public"]["bounds"], document["shape"]
     released, width = document["released"], (high - low) / (shape["n_classes"] - 1)
@@ -217,7 +216,7 @@ def _number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
         yield [row, repr(low + answer[0] / votes * width)]
 
 
-def _set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+def _set_rows(document: Json) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of sets of labels."""
     public, released = document["public"], document["released"]
     labels, counts = public["labels"], document["mechanism"]["release"] == "counts"
@@ -236,16 +235,16 @@ def _set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
         yield [row, *named, *(answer if counts else [])]
 
 
-def lines_of(path: str, longest: int) -> Iterator[str]:
+def _lines_of(path: str, longest: int) -> Iterator[str]:
     """Yield the lines of labels.csv, none of which is longer than a release writes."""
-    with opened(path, _MAX_LABELS) as file:
+    with _opened(path, _MAX_LABELS) as file:
         text = TextIOWrapper(file, "utf-8", "surrogatepass", newline="\n")
         while line := text.readline(longest + 1):
             require(len(line) <= longest, "labels.csv has a line that is longer than any.")
             yield line
 
 
-def label_of(counts: list[int], n_teachers: int) -> int:
+def _label_of(counts: list[int], n_teachers: int) -> int:
     """Return the class that noisy counts give.
 
     At least half of two classes, else the largest, the first of ties.
@@ -276,31 +275,31 @@ def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
     minutes a line with the verdict `WAIT`."""
     games.minutes_allowed.set(minutes)
     try:
-        with opened(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE) as file:
+        with _opened(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE) as file:
             document = certificate.certificate_in(file.read(certificate.MAX_CERTIFICATE + 1))
     except WrongError as error:
         yield Finding("certificate", REFUSED, str(error))
         return
     yield Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")
-    found = [looked("files", lambda: check_files(document, folder)), *terms_of(document)]
+    found = [_looked("files", lambda: _check_files(document, folder)), *_terms_of(document)]
     yield from found
     # rows are read, and prices taken, of what is known to be in range
     if any(finding.verdict != CONFIRMED for finding in found):
         return
     if name := _values_of(document):
-        look = check_answers if name == "answers" else check_labels
-        values = looked(name, lambda: look(document, folder))
+        look = _check_answers if name == "answers" else _check_labels
+        values = _looked(name, lambda: look(document, folder))
         yield values
         if values.verdict != CONFIRMED:
             return
-    yield from prices_of(document)
+    yield from _prices_of(document)
 
 
-def terms_of(document: dict[str, Any]) -> list[Finding]:
+def _terms_of(document: Json) -> list[Finding]:
     """Return what there is to find in a certificate itself, but for its prices."""
     optional = {"plan", "choices"} - set(document)
     looks = [(name, look) for name, look in certificate.CHECKS.items() if name not in optional]
-    return [looked(name, partial(look, document)) for name, look in looks]
+    return [_looked(name, partial(look, document)) for name, look in looks]
 
 
 def check_certificate(content: bytes) -> list[Finding]:
@@ -315,24 +314,24 @@ def check_certificate(content: bytes) -> list[Finding]:
         document = certificate.certificate_in(content)
     except WrongError as error:
         return [Finding("certificate", REFUSED, str(error))]
-    found = terms_of(document)
+    found = _terms_of(document)
     if any(finding.verdict != CONFIRMED for finding in found):
         return found
     parts = [document, *document.get("choices", ())]
     slow = any(part["events"][0]["kind"] in certificate.SLOW for part in parts)
-    return found if slow else [*found, *prices_of(document)]
+    return found if slow else [*found, *_prices_of(document)]
 
 
-def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
+def _prices_of(document: Json) -> Iterator[Finding]:
     """Yield what the release costs: all of it, and each choice."""
     if document["events"][0]["kind"] in certificate.SLOW:
         yield Finding("price", WAIT, f"A game may take {games.minutes_allowed.get():g} minutes.")
-    yield looked("price", partial(priced, "price", document))
+    yield _looked("price", partial(_priced, "price", document))
     for number, choice in enumerate(document.get("choices", ()), 1):
-        yield looked(f"choice {number}", partial(priced, f"choice {number}", choice))
+        yield _looked(f"choice {number}", partial(_priced, f"choice {number}", choice))
 
 
-def priced(name: str, part: dict[str, Any]) -> Finding:
+def _priced(name: str, part: Json) -> Finding:
     """Return whether the event of a release or a choice costs what it promises."""
     epsilon, promised = part["epsilon"], part["delta"]
     price = price_of(part["events"][0], epsilon, promised)
@@ -357,7 +356,7 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     )
 
 
-def looked(name: str, look: Callable[[], str | Finding]) -> Finding:
+def _looked(name: str, look: Callable[[], str | Finding]) -> Finding:
     """Return what a look finds, which is in order where it is a sentence; whatever a stranger's
     numbers make it raise is a refusal."""
     try:

@@ -11,6 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+#: An object of JSON.
+Json = dict[str, Any]
+
 MAX_CERTIFICATE = 10 * 10**6  # bytes
 MAX_FILES = 1000
 _MAX_INTEGER = 2**53
@@ -50,7 +53,7 @@ def shown(value: object) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_repeated_field(pairs: list[tuple[str, Any]]) -> Json:
     """Return a JSON object, or refuse one that names a field twice.
 
     Raises
@@ -81,7 +84,7 @@ def _check_json(value: object, depth: int = 0, longest: int = 10_000) -> None:
         require(abs(value) <= _MAX_INTEGER, "The certificate holds an integer beyond 2^53.")
 
 
-def certificate_in(content: bytes) -> dict[str, Any]:
+def certificate_in(content: bytes) -> Json:
     """Return the certificate that a file holds, whose digest fits and whose fields are all there.
 
     Raises
@@ -92,7 +95,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     require(len(content) <= MAX_CERTIFICATE, "The certificate is too long.")
     try:
         text = content.decode("utf-8")
-        document: dict[str, Any] = json.loads(text, object_pairs_hook=_no_repeated_field)
+        document: Json = json.loads(text, object_pairs_hook=_no_repeated_field)
     except (ValueError, RecursionError):
         raise WrongError("certificate.json is not JSON.") from None
     stated = document.get("format") if isinstance(document, dict) else None
@@ -106,41 +109,41 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     digest = hashlib.sha256(canonical.encode("ascii")).hexdigest()
     require(digest == document.get("digest"), "The digest does not fit the certificate's text.")
-    check_shape(document, FIELDS, "certificate")
+    check_shape(document, _FIELDS, "certificate")
     require(document.get("about") != {}, "certificate.about says nothing.")
     return document
 
 
 # --- The shape of a certificate -------------------------------------------------------------------
 
-Rule = Callable[[Any], bool]
+_Rule = Callable[[Any], bool]
 
 
-def within(*kinds: type) -> Callable[..., Rule]:
+def _within(*kinds: type) -> Callable[..., _Rule]:
     """Return rules for numbers of some types, by their least and largest value."""
     return lambda least, most=math.inf: (
         lambda value: type(value) in kinds and least <= value <= most
     )
 
 
-_a_number, _a_float, _an_int = within(int, float), within(float), within(int)
+_a_number, _a_float, _an_int = _within(int, float), _within(float), _within(int)
 
 
-def _a_count(least: int = 0, most: int = _MAX_INTEGER) -> Rule:
+def _a_count(least: int = 0, most: int = _MAX_INTEGER) -> _Rule:
     return _an_int(least, most)
 
 
-def a_list(rule: Rule, least: int = 0, most: float = math.inf) -> Rule:
+def _a_list(rule: _Rule, least: int = 0, most: float = math.inf) -> _Rule:
     return lambda value: (
         isinstance(value, list) and least <= len(value) <= most and all(map(rule, value))
     )
 
 
-def one_of(*words: str) -> Rule:
+def _one_of(*words: str) -> _Rule:
     return lambda value: isinstance(value, str) and value in words
 
 
-def _or_none(rule: Rule) -> Rule:
+def _or_none(rule: _Rule) -> _Rule:
     return lambda value: value is None or rule(value)
 
 
@@ -156,8 +159,8 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.strip() != ""
 
 
-def is_sentence(value: object) -> bool:
-    return isinstance(value, str) and value.strip() != "" and value.isprintable()
+def _is_sentence(value: object) -> bool:
+    return _is_name(value) and str(value).isprintable()
 
 
 def _is_moment(value: object) -> bool:
@@ -178,12 +181,12 @@ def _are_classes(value: list[Any]) -> bool:
 
 
 def _are_names(value: Any) -> bool:
-    return a_list(is_sentence, 1)(value) and len(set(value)) == len(value)
+    return _a_list(_is_sentence, 1)(value) and len(set(value)) == len(value)
 
 
 def _is_range(value: Any) -> bool:
     """Return whether a value is two numbers, the smaller first, and a finite way apart."""
-    return a_list(_a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
+    return _a_list(_a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
 
 
 def _is_truth(value: object) -> bool:
@@ -194,19 +197,19 @@ _is_count, _AT_LEAST_ONE, _COUNTED = _a_count(), _a_count(1), _a_count(1, _MOST)
 _IS_EPSILON, _IS_DELTA = _a_number(5e-324), _a_number(0, 1 - 2.0**-53)
 _IS_SCALE, _IS_LOSS = _a_float(1e-6, 1e12), _a_float(2.0**-39, 1e6)
 _IS_SHARE = _a_float(5e-324, 1 - 2.0**-53)
-_ARE_SENTENCES, _IS_LIST = a_list(is_sentence, 1), a_list(lambda _: True)
-_UNIT = one_of("record", "user", "label")
-_RELATION = one_of("add-remove", "replace-one")
+_ARE_SENTENCES, _IS_LIST = _a_list(_is_sentence, 1), _a_list(lambda _: True)
+_UNIT = _one_of("record", "user", "label")
+_RELATION = _one_of("add-remove", "replace-one")
 _PROMISE = {"epsilon": _IS_EPSILON, "delta": _IS_DELTA}
-_PART: dict[str, Any] = {
+_PART: Json = {
     **_PROMISE,
     **dict.fromkeys(("mechanism", "shape"), _is_object),
-    "public": lambda value: _is_object(value) and is_sentence(value.get("method")),
-    "events": a_list(_is_object, 1, 1),
+    "public": lambda value: _is_object(value) and _is_sentence(value.get("method")),
+    "events": _a_list(_is_object, 1, 1),
 }
 #: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be
 #: missing.
-FIELDS: dict[str, Any] = {
+_FIELDS: Json = {
     **_PART,
     "format": _is_name,
     "version": _is_count,
@@ -218,10 +221,10 @@ FIELDS: dict[str, Any] = {
     "price": {
         **_PROMISE,
         "delta_recomputed": _IS_DELTA,
-        **dict.fromkeys(("method", "source", "library", "library_version"), is_sentence),
+        **dict.fromkeys(("method", "source", "library", "library_version"), _is_sentence),
     },
     "composition": {
-        "kind": one_of("basic", "renyi"),
+        "kind": _one_of("basic", "renyi"),
         "dataset": _is_name,
         "unit": _UNIT,
         "relation": _RELATION,
@@ -232,11 +235,11 @@ FIELDS: dict[str, Any] = {
     },
     "assumptions": _ARE_SENTENCES,
     "not_protected": _ARE_SENTENCES,
-    "noise": {"exact": lambda value: value is True, "description": is_sentence},
+    "noise": {"exact": lambda value: value is True, "description": _is_sentence},
     "software": lambda value: (
         _is_object(value)
-        and all(map(is_sentence, value.values()))
-        and is_sentence(value.get("opendp"))
+        and all(map(_is_sentence, value.values()))
+        and _is_sentence(value.get("opendp"))
     ),
     "released": {
         **dict.fromkeys(("queries", "answered", "n_teachers", "count_columns"), _is_count),
@@ -249,24 +252,24 @@ FIELDS: dict[str, Any] = {
     "plan?": {
         "planned": _AT_LEAST_ONE,
         "used": _is_count,
-        "rounds": a_list(_AT_LEAST_ONE),
-        "strategy": lambda value: _is_object(value) and is_sentence(value.get("name")),
-        "left": one_of("kept", "returned", "forfeited", "none"),
+        "rounds": _a_list(_AT_LEAST_ONE),
+        "strategy": lambda value: _is_object(value) and _is_sentence(value.get("name")),
+        "left": _one_of("kept", "returned", "forfeited", "none"),
     },
-    "choices?": a_list(lambda _: True, 0, 100),
+    "choices?": _a_list(lambda _: True, 0, 100),
     "files": lambda value: _is_object(value) and 1 <= len(value) <= MAX_FILES,
-    "about?": dict.fromkeys(("title?", "controller?", "contact?"), is_sentence),
+    "about?": dict.fromkeys(("title?", "controller?", "contact?"), _is_sentence),
     "digest": _is_digest,
 }
 FILE_FIELDS = {"sha256": _is_digest, "bytes": _is_count}
 _CHOICE_SHAPE = {**_PART, "purpose": _is_name, "reservation": _AT_LEAST_ONE}
-_OUTCOMES: dict[str, Rule] = {
+_OUTCOMES: dict[str, _Rule] = {
     "value": lambda value: type(value) is int,
     "labels_sha256": _is_digest,
 }
 
 
-def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
+def check_shape(value: Any, shape: Json, place: str) -> None:
     """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind."""
     require(_is_object(value), f"{place} is no JSON object.")
     for unknown in sorted(set(value) - {name.rstrip("?") for name in shape}):
@@ -283,28 +286,28 @@ def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
 
 # --- Mechanisms and their events ------------------------------------------------------------------
 
-CONFIDENT = "confident-labels"
-ANSWERS_SOME = (CONFIDENT, "stable-value")
+_CONFIDENT = "confident-labels"
+ANSWERS_SOME = (_CONFIDENT, "stable-value")
 _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
 TABLES = ("votes-of-labels", "votes-of-numbers")
-_SUMMED: dict[str, Any] = {
-    "residual_units": a_list(_a_count(1, 2**20)),
+_SUMMED: Json = {
+    "residual_units": _a_list(_a_count(1, 2**20)),
     "mark_weight": _is_count,
     **dict.fromkeys(("marks", "weights"), _IS_LIST),
-    "scales": a_list(a_list(_a_count(1, 2**18))),
+    "scales": _a_list(_a_list(_a_count(1, 2**18))),
     "expected_uncovered": _a_number(0, 1),
     "n_records": _or_none(_AT_LEAST_ONE),
-    "basis": lambda value: _is_object(value) and is_sentence(value.get("name")),
+    "basis": lambda value: _is_object(value) and _is_sentence(value.get("name")),
     "basis_sha256": _is_digest,
-    "covered_only": a_list(_is_truth),
+    "covered_only": _a_list(_is_truth),
 }
-_MORE_OF_CLASSES: dict[str, Any] = {
+_MORE_OF_CLASSES: Json = {
     "start?": {"certificate": _is_digest, "weights": _IS_LIST},
-    "class_weights?": a_list(_a_number(5e-324)),
+    "class_weights?": _a_list(_a_number(5e-324)),
 }
 #: By method: kinds of mechanisms, and public settings.
-_METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+_METHODS: dict[str, tuple[tuple[str, ...], Json]] = {
     "votes": (
         ("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS),
         {"confidence?": _IS_SHARE},
@@ -317,7 +320,7 @@ _METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("noisy-votes",),
         {
             "labels": _are_names,
-            "ballot": one_of("labels", "sets"),
+            "ballot": _one_of("labels", "sets"),
             "most_named": _or_none(_AT_LEAST_ONE),
         },
     ),
@@ -327,13 +330,13 @@ _METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 #: Methods whose outcome is no label.
 _WITHOUT_CLASSES = {*_MOMENTS, *TABLES} - {"record-moments"}
-_KINDS: dict[str, dict[str, Rule]] = {
+_KINDS: dict[str, dict[str, _Rule]] = {
     "noisy-votes": {
-        "noise": one_of("gaussian", "laplace"),
+        "noise": _one_of("gaussian", "laplace"),
         "scale": _IS_SCALE,
-        "release": one_of("labels", "counts"),
+        "release": _one_of("labels", "counts"),
     },
-    "table-labels": {"weights": a_list(_AT_LEAST_ONE, 1, 10_000)},
+    "table-labels": {"weights": _a_list(_AT_LEAST_ONE, 1, 10_000)},
     "confident-labels": {
         **dict.fromkeys(("threshold", "max_answers"), _COUNTED),
         **dict.fromkeys(("threshold_sigma", "sigma"), _IS_SCALE),
@@ -358,8 +361,8 @@ _KINDS: dict[str, dict[str, Rule]] = {
     "noisy-means": {"sigma": _IS_SCALE},
     "vote-quantiles": {"epsilon": _IS_LOSS, "rank": _COUNTED},
     "stability-quantile": {"epsilon": _IS_LOSS, "fraction": _IS_SHARE},
-    "noisy-sums": {"sigmas": a_list(_IS_SCALE, 1, 1000)},
-    "exponential-choice": {"epsilon": _IS_LOSS, "rule": one_of("exponential", "permute-and-flip")},
+    "noisy-sums": {"sigmas": _a_list(_IS_SCALE, 1, 1000)},
+    "exponential-choice": {"epsilon": _IS_LOSS, "rule": _one_of("exponential", "permute-and-flip")},
 }
 _GUARANTEE = {"guarantee": {"unit": _UNIT, "relation": _RELATION}}
 _VOTE_SHAPE = {
@@ -370,7 +373,7 @@ _VOTE_SHAPE = {
     "spare_rows": _a_count(0, _MOST),
     "sample": _or_none(_is_object),
 }
-_SHAPES: dict[str, dict[str, Any]] = {
+_SHAPES: dict[str, Json] = {
     "exponential-choice": _GUARANTEE,
     "noisy-sums": {
         **_GUARANTEE,
@@ -385,7 +388,7 @@ _SAMPLE = {
 }
 
 
-def check_model(value: dict[str, Any], place: str) -> None:
+def _check_model(value: Json, place: str) -> None:
     """Refuse a mechanism of no known kind, or with other fields."""
     kind = value.get("kind")
     fields = _KINDS.get(kind) if isinstance(kind, str) else None
@@ -394,11 +397,11 @@ def check_model(value: dict[str, Any], place: str) -> None:
     check_shape({key: one for key, one in value.items() if key != "kind"}, fields, place)
 
 
-def check_part(part: dict[str, Any]) -> None:
+def _check_part(part: Json) -> None:
     """Refuse mechanism, shape and event of a release, or of a choice, that do not fit each
     other."""
     mechanism, shape = part["mechanism"], part["shape"]
-    check_model(mechanism, "The mechanism")
+    _check_model(mechanism, "The mechanism")
     check_shape(shape, _SHAPES.get(mechanism["kind"], _VOTE_SHAPE), "shape")
     if "moved" in shape:
         _check_votes(mechanism, shape)
@@ -406,7 +409,7 @@ def check_part(part: dict[str, Any]) -> None:
         require(every, "A teacher may vote otherwise at every query.")
     came = (shape["guarantee"]["unit"], shape["guarantee"]["relation"]) == ("label", "add-remove")
     require(not came, "Labels are replaced; they do not come and go.")
-    event = event_of(mechanism, shape)
+    event = _event_of(mechanism, shape)
     # in Python 2.0 and true equal 2 and 1, so texts are compared
     stated = json.dumps(part["events"][0], sort_keys=True)
     require(stated == json.dumps(event, sort_keys=True), "The event is not the mechanism's.")
@@ -415,7 +418,7 @@ def check_part(part: dict[str, Any]) -> None:
     require(within, "The event counts more than any release.")
 
 
-def _check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
+def _check_votes(mechanism: Json, shape: Json) -> None:
     """Refuse votes that are no votes of teachers or of records, or not what a mechanism takes."""
     teachers, sample, kind = shape["n_teachers"], shape["sample"], mechanism["kind"]
     if teachers is None:
@@ -427,7 +430,7 @@ def _check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
     sampled = kind == "relabelled-sample"
     require(sampled == (sample is not None), "A relabelled sample alone prices a secret sample.")
     if sampled:
-        check_model(mechanism["stream"], "The stream")
+        _check_model(mechanism["stream"], "The stream")
         check_shape(sample, _SAMPLE, "shape.sample")
         require(sample["sampled"] <= sample["out_of"], "More was sampled than there is.")
         asked = mechanism["stream"]["kind"] in _ABSTAINS[:2] and shape["n_classes"] == 2
@@ -437,7 +440,7 @@ def _check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
     if kind == "table-labels":
         require(shape["n_classes"] == 2, "A table of chances is for two classes.")
         _check_chances(mechanism["weights"], teachers)
-    if kind == CONFIDENT:
+    if kind == _CONFIDENT:
         require(mechanism["threshold"] <= teachers, "The threshold is above the teachers' number.")
         require(mechanism["max_answers"] <= shape["n_queries"], "Too many queries are answered.")
     if kind == "vote-quantiles":
@@ -455,7 +458,7 @@ def _check_chances(weights: list[int], n_teachers: int) -> None:
     require(coin, "An even vote is no fair coin in the table.")
 
 
-def _check_abstentions(mechanism: dict[str, Any]) -> None:
+def _check_abstentions(mechanism: Json) -> None:
     """Refuse a table of abstentions that breaks an inequality which its price rests on (section 14
     of prices.md): between neighbours, an abstention charged, the moment of its order is at most 1,
     both ways."""
@@ -481,7 +484,7 @@ def _check_abstentions(mechanism: dict[str, Any]) -> None:
                 require(kept, "The table of abstentions breaks an inequality of its price.")
 
 
-def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+def _event_of(mechanism: Json, shape: Json) -> Json:
     """Return the one event that a whole release is: what was drawn, and how far one unit moves
     it."""
     kind, moved, teachers = mechanism["kind"], shape.get("moved", 0), shape.get("n_teachers")
@@ -490,12 +493,12 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
     # record moves so many cells as the shape says
     shifts = moved if classes == 2 or teachers is None else 2 * moved
 
-    def taken(*names: str) -> dict[str, Any]:
+    def taken(*names: str) -> Json:
         return {name: mechanism[name] for name in names}
 
     match kind:
         case "noisy-votes" if mechanism["noise"] == "laplace":
-            return pure(least_quotient(1, mechanism["scale"]), shifts)
+            return _pure(_least_quotient(1, mechanism["scale"]), shifts)
         case "noisy-votes" if mechanism["release"] == "counts":
             return {"kind": "counts", "sigma": mechanism["scale"], "shifts": shifts}
         case "noisy-votes" if classes != 2:
@@ -519,30 +522,30 @@ def event_of(mechanism: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]
         case "relabelled-sample":
             sample = {key: shape["sample"][key] for key in ("sampled", "out_of", "relabel_epsilon")}
             sample["relation"] = shape["guarantee"]["relation"]
-            return {"kind": "sampled", "stream": event_of(mechanism["stream"], shape), **sample}
+            return {"kind": "sampled", "stream": _event_of(mechanism["stream"], shape), **sample}
         case "stable-value":
             return {"kind": "stable-tests", **taken("scale", "threshold"), "count": moved}
         case "noisy-means":
             squared = moved * (classes - 1) ** 2
-            return sums([mechanism["sigma"]], squared, shape["n_queries"])
+            return _sums([mechanism["sigma"]], squared, shape["n_queries"])
         case "noisy-sums":
-            return sums(mechanism["sigmas"], shape["squared_sensitivity"], shape["coordinates"])
+            return _sums(mechanism["sigmas"], shape["squared_sensitivity"], shape["coordinates"])
     if kind == "stability-quantile" or mechanism.get("rule") == "permute-and-flip":
-        return pure(mechanism["epsilon"], 1)
+        return _pure(mechanism["epsilon"], 1)
     count = moved if kind == "vote-quantiles" else 1
-    return {**pure(mechanism["epsilon"], count), "kind": "bounded-range"}
+    return {**_pure(mechanism["epsilon"], count), "kind": "bounded-range"}
 
 
-def pure(epsilon: float, count: int) -> dict[str, Any]:
+def _pure(epsilon: float, count: int) -> Json:
     return {"kind": "pure", "epsilon": epsilon, "count": count}
 
 
-def sums(sigmas: list[float], squared: int, coordinates: int) -> dict[str, Any]:
+def _sums(sigmas: list[float], squared: int, coordinates: int) -> Json:
     stated = {"sigmas": sigmas, "squared_sensitivity": squared, "coordinates": coordinates}
     return {"kind": "vector-sum", **stated, "count": 1}
 
 
-def least_quotient(numerator: int, denominator: float) -> float:
+def _least_quotient(numerator: int, denominator: float) -> float:
     """Return the smallest float whose product with `denominator` is at least `numerator`."""
     found = numerator / denominator
     while Fraction(found) * Fraction(denominator) < numerator:
@@ -550,16 +553,16 @@ def least_quotient(numerator: int, denominator: float) -> float:
     return found
 
 
-def check_mechanism(document: dict[str, Any]) -> str:
+def _check_mechanism(document: Json) -> str:
     """Refuse a mechanism that is unknown, whose event is another one than the certificate states,
     or whose settings contradict it."""
-    check_part(document)
+    _check_part(document)
     mechanism, shape, released = document["mechanism"], document["shape"], document["released"]
     public, guarantee = document["public"], document["shape"]["guarantee"]
     method = public["method"]
     same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["relation"])
     require(same, "The shape is about another unit or relation than the certificate.")
-    check_public(mechanism, public)
+    _check_public(mechanism, public)
     labelled = (not released["classes"]) == (method in _WITHOUT_CLASSES)
     require(labelled, "Labels have two or more classes, and sums or tables alone have none.")
     voted = released["n_teachers"] == (shape.get("n_teachers") or 0)
@@ -577,18 +580,18 @@ def check_mechanism(document: dict[str, Any]) -> str:
     return f"The event is that of the mechanism {mechanism['kind']!r}."
 
 
-def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
+def _check_public(mechanism: Json, public: Json) -> None:
     """Refuse settings of no known method, or of another one."""
     kinds, fields = _METHODS.get(public["method"], ((), {}))
     require(mechanism["kind"] in kinds, f"{shown(public['method'])} has no such mechanism.")
     if public["method"] == "exponential-choice":  # whatever describes candidates is allowed
         fields = {**dict.fromkeys(public, lambda _: True), **fields}
-    check_shape(public, {"method": is_sentence, **fields}, "public")
-    taken = "confidence" not in public or mechanism["kind"] == CONFIDENT
+    check_shape(public, {"method": _is_sentence, **fields}, "public")
+    taken = "confidence" not in public or mechanism["kind"] == _CONFIDENT
     require(taken, "Confident labels alone state a confidence.")
 
 
-def _check_moments(document: dict[str, Any]) -> None:
+def _check_moments(document: Json) -> None:
     """Refuse settings of sums over records that contradict the sums."""
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
@@ -598,21 +601,26 @@ def _check_moments(document: dict[str, Any]) -> None:
     # but of a number a sum that counts, for a fiftieth of the price, comes before the stages
     number = public["method"] == "record-moments-of-a-number"
     counts = not (number or of_labels or "start" in public)
-    even = 0 < stages <= 100 and len(set(sigmas[-stages:])) == 1
-    even = even and len(sigmas) - stages == int(counts)
-    even = even and (not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1]))
-    require(even, "The noise is not that of counts of classes and so many stages.")
+    require(
+        0 < stages <= 100
+        and len(set(sigmas[-stages:])) == 1
+        and len(sigmas) - stages == int(counts)
+        and (not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1])),
+        "The noise is not that of counts of classes and so many stages.",
+    )
     known = not of_labels or (public["method"] == "record-moments" and "start" not in public)
     require(known, "Private labels have classes, and no stage that could start from something.")
     of_public_number = [] if of_labels else ["uncovered"]
-    counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
-    # the number of records is private where one comes or goes, and only there
-    counted = counted and (stated is None) == (document["relation"] == "add-remove")
-    # a record that is replaced moves a sum by twice its longest vector
-    replaced = 4 if document["relation"] == "replace-one" else 1
-    light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
-    counted = counted and light and (weight == 0) == of_labels
-    require(counted, "The sums count other records than may be counted, or by too large marks.")
+    # a record that is replaced moves a sum by twice its longest vector; where one comes or goes,
+    # and only there, their number is private
+    replaced = document["relation"] == "replace-one"
+    require(
+        marks == (["records", "uncovered"] if stated is None else of_public_number)
+        and (stated is None) != replaced
+        and weight <= math.isqrt(shape["squared_sensitivity"] // (4 if replaced else 1)) // 4
+        and (weight == 0) == of_labels,
+        "The sums count other records than may be counted, or by too large marks.",
+    )
     weights, columns = coordinates - len(marks), _columns_of(document)
     require(weights > 0 and weights % columns == 0, "The coordinates fit no columns.")
     _check_lists(public["weights"], stages, weights, "weights")
@@ -625,12 +633,12 @@ def _check_moments(document: dict[str, Any]) -> None:
 
 def _check_lists(values: Any, rows: int, columns: int, name: str) -> None:
     """Refuse what is not so many lists of so many integers."""
-    integers = a_list(_a_count(1 - _MAX_INTEGER, _MAX_INTEGER - 1), columns, columns)
-    held = a_list(integers, rows, rows)(values)
+    integers = _a_list(_a_count(1 - _MAX_INTEGER, _MAX_INTEGER - 1), columns, columns)
+    held = _a_list(integers, rows, rows)(values)
     require(held, f"The {name} are not {rows} lists of {columns} integers each.")
 
 
-def _columns_of(document: dict[str, Any]) -> int:
+def _columns_of(document: Json) -> int:
     """Return how many columns the model of noisy sums has.
 
     Raises
@@ -646,7 +654,7 @@ def _columns_of(document: dict[str, Any]) -> int:
     return len(public["labels"]) if "labels" in public else 1
 
 
-def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
+def _table_of(document: Json) -> tuple[int, int, float, float]:
     """Return for how many points a table is paid, how many integers answer each, and between which
     numbers they lie.
 
@@ -675,8 +683,8 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     rows = 1 if sets else len(labels)
     moved = min(rows, 2 * cap) if cap is not None else rows
     points, counts = queries // rows, 2 ** len(labels) if sets else len(labels)
-    votes = (points * rows, points * moved, counts if sets else 2, "gaussian")
-    same = votes == (queries, shape["moved"], shape["n_classes"], mechanism["noise"])
+    votes = queries, shape["moved"], shape["n_classes"], mechanism["noise"]
+    same = votes == (points * rows, points * moved, counts if sets else 2, "gaussian")
     require(same, "The votes are not those of these labels, this ballot and this cap.")
     if mechanism["release"] == "labels":
         return points, len(labels), 0, 1
@@ -684,13 +692,13 @@ def table_of(document: dict[str, Any]) -> tuple[int, int, float, float]:
     return points, counts, -far, teachers + far
 
 
-def check_values(document: dict[str, Any]) -> None:
+def _check_values(document: Json) -> None:
     """Refuse released integers that are no labels, and more or other than the event pays for."""
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     values, rows = (document["released"].get(name) for name in ("values", "rows"))
     if public["method"] in TABLES:
-        points, width, low, high = table_of(document)
-        paid = a_list(_is_count, 1, points)(rows) and len(set(rows)) == len(rows)
+        points, width, low, high = _table_of(document)
+        paid = _a_list(_is_count, 1, points)(rows) and len(set(rows)) == len(rows)
         require(paid, "Other rows were answered than paid for, or one was answered twice.")
         _check_lists(values, len(rows), width, "answers")
         drawn = all(low <= one <= high for answer in values for one in answer)
@@ -703,17 +711,17 @@ def check_values(document: dict[str, Any]) -> None:
         _check_lists(values, 1, 1, "choices")
         candidates = public["n_candidates"]
         require(0 <= values[0][0] < candidates, "The choice fell on a candidate that there is not.")
-        every = a_list(lambda _: True, candidates, candidates)
+        every = _a_list(lambda _: True, candidates, candidates)
         require(_or_none(every)(public.get("candidates")), "The candidates have not one name each.")
     elif "expected_uncovered" in public:
         _check_lists(values, 1, 1, "votes of uncovered records")
         # one cell for each vote of a record
-        check_range([values[0][0] // votes_of(shape)], document)
+        check_range([values[0][0] // _votes_of(shape)], document)
     else:
         require(values is None, "Labels and their counts are all that the mechanism draws.")
 
 
-def check_range(counts: list[int], document: dict[str, Any]) -> None:
+def check_range(counts: list[int], document: Json) -> None:
     """Refuse counts of one query that the stated noise does not reach."""
     mechanism, teachers = document["mechanism"], document["shape"].get("n_teachers")
     # Laplace noise of a scale goes beyond sixty times of it with probability e^-60
@@ -725,14 +733,14 @@ def check_range(counts: list[int], document: dict[str, Any]) -> None:
     require(reached, "A count was released that noise of the stated size does not reach.")
 
 
-def votes_of(shape: dict[str, Any]) -> int:
+def _votes_of(shape: Json) -> int:
     """Return how many votes a record casts; one that is replaced takes as many away."""
     return int(shape["moved"] // (2 if shape["guarantee"]["relation"] == "replace-one" else 1))
 
 
-def _check_records(document: dict[str, Any]) -> None:
+def _check_records(document: Json) -> None:
     """Refuse votes of records that do not fit in a table of these points."""
-    shape, votes = document["shape"], votes_of(document["shape"])
+    shape, votes = document["shape"], _votes_of(document["shape"])
     each = 2 if document["relation"] == "replace-one" else 1
     fits = shape["moved"] == each * votes and 1 <= votes <= shape["n_queries"]
     require(fits, "A record votes at no public point, or at more than there are.")
@@ -740,10 +748,10 @@ def _check_records(document: dict[str, Any]) -> None:
     require(shape["spare_rows"] == spare, "Uncovered records have too many or few rows.")
 
 
-def check_counts(document: dict[str, Any]) -> str:
+def _check_counts(document: Json) -> str:
     """Refuse more queries, counts or abstentions than the mechanism pays for."""
     released, mechanism, shape = document["released"], document["mechanism"], document["shape"]
-    check_values(document)
+    _check_values(document)
     table = document["public"]["method"] in TABLES
     # the number of columns follows from the mechanism; the certificate's own word is only compared
     columns = 0
@@ -767,7 +775,7 @@ def check_counts(document: dict[str, Any]) -> str:
 # --- Account, plan, choices -----------------------------------------------------------------------
 
 
-def adds_to(part: dict[str, Any], unit: str, relation: str) -> bool:
+def _adds_to(part: Json, unit: str, relation: str) -> bool:
     """Return whether the promise of a release, or of a choice, holds for another one.
 
     Votes of teachers about all records of a user are about each; what else a user adds may change
@@ -782,14 +790,14 @@ def adds_to(part: dict[str, Any], unit: str, relation: str) -> bool:
     return (own["unit"], unit) == ("record", "label")
 
 
-def check_account(document: dict[str, Any]) -> str:
+def _check_account(document: Json) -> str:
     """Refuse units, relations and sums that do not fit the dataset's budget."""
     composition, price = document["composition"], document["price"]
     column = (document["unit"] == "user") == (document["unit_column"] is not None)
     require(column, "A promise to users, and no other one, names their column.")
     about = composition["unit"], composition["relation"]
     require(about != ("label", "add-remove"), "Labels are replaced; they do not come and go.")
-    require(adds_to(document, *about), "The budget is about another unit or relation.")
+    require(_adds_to(document, *about), "The budget is about another unit or relation.")
     parts = [document, *document.get("choices", ())]
     for key in ("epsilon", "delta"):
         require(price[key] == document[key], f"The price states another {key} than the promise.")
@@ -806,7 +814,7 @@ def check_account(document: dict[str, Any]) -> str:
     )
 
 
-def _check_software(document: dict[str, Any]) -> str:
+def _check_software(document: Json) -> str:
     """Refuse noise of a version of OpenDP that is known to draw another distribution."""
     version = document["software"]["opendp"]
     found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
@@ -815,7 +823,7 @@ def _check_software(document: dict[str, Any]) -> str:
     return f"OpenDP {shown(version)} drew the noise."
 
 
-def check_plan(document: dict[str, Any]) -> str:
+def _check_plan(document: Json) -> str:
     """Refuse a plan that does not fit what was released."""
     plan, used = document["plan"], document["released"]["queries"]
     by_teachers = document["public"]["method"] == "votes"
@@ -829,7 +837,7 @@ def check_plan(document: dict[str, Any]) -> str:
     return f"{used} of {plan['planned']} planned queries used."
 
 
-def check_assumptions(document: dict[str, Any]) -> str:
+def _check_assumptions(document: Json) -> str:
     """Refuse assumptions on choices that are not listed, and silence on choices that are."""
     lines, chosen = document["assumptions"], bool(document.get("choices"))
     listed = any(line.endswith(_OR_PAID) for line in lines)
@@ -839,13 +847,13 @@ def check_assumptions(document: dict[str, Any]) -> str:
     return f"{len(lines)} assumptions are stated, and {len(document['not_protected'])} limits."
 
 
-def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
+def _check_choice(number: int, choice: Any, document: Json) -> None:
     """Refuse a choice whose outcome is more than the one number, or the labels, that its event
     is about."""
     outcome = "labels_sha256" if _is_object(choice) and "labels_sha256" in choice else "value"
     check_shape(choice, {**_CHOICE_SHAPE, outcome: _OUTCOMES[outcome]}, f"Choice {number}")
-    check_part(choice)
-    same = adds_to(choice, document["unit"], document["relation"])
+    _check_part(choice)
+    same = _adds_to(choice, document["unit"], document["relation"])
     require(same, f"Choice {number} is about another unit or relation.")
     # of labels, which are checked with their release, the digest alone is stated
     if outcome == "labels_sha256":
@@ -853,18 +861,18 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     public, value = choice["public"], choice["value"]
     known = public["method"] in ("stability-quantile", "exponential-choice")
     require(known, f"Choice {number} was drawn by no known mechanism.")
-    check_public(choice["mechanism"], public)
+    _check_public(choice["mechanism"], public)
     among = 0 <= value < public.get("n_candidates", math.inf)
     among = among or public["method"] == "stability-quantile"
     require(among, f"Choice {number} fell on a candidate that there is not.")
 
 
-def check_choices(document: dict[str, Any]) -> str:
+def _check_choices(document: Json) -> str:
     """Refuse choices that are no choices, that share a reservation, or that would take hours to
     price."""
     choices = document["choices"]
     for number, choice in enumerate(choices, 1):
-        check_choice(number, choice, document)
+        _check_choice(number, choice, document)
     slow = sum(choice["events"][0]["kind"] in SLOW for choice in choices)
     require(slow <= _MOST_SLOW, f"More than {_MOST_SLOW} choices are games.")
     paid = [document["composition"]["reservation"], *(choice["reservation"] for choice in choices)]
@@ -874,12 +882,12 @@ def check_choices(document: dict[str, Any]) -> str:
 
 #: What there is to find in a certificate itself, but for its prices; plans and choices may be
 #: missing.
-CHECKS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "mechanism": check_mechanism,
-    "queries": check_counts,
-    "account": check_account,
+CHECKS: dict[str, Callable[[Json], str]] = {
+    "mechanism": _check_mechanism,
+    "queries": _check_counts,
+    "account": _check_account,
     "software": _check_software,
-    "assumptions": check_assumptions,
-    "plan": check_plan,
-    "choices": check_choices,
+    "assumptions": _check_assumptions,
+    "plan": _check_plan,
+    "choices": _check_choices,
 }

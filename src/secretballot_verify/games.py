@@ -30,9 +30,10 @@ _CELLS_A_MINUTE = 2.5e9  # of a game, times steps and outcomes; a fast machine d
 
 _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 
-Profile = Callable[[float], float]
-Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
+Profile = Callable[[float], float]  # of epsilons, or of orders
+_Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
 _Point = tuple[Any, Any]  # chances of a label 1, and the neighbour's, over ONE
+_Curve = list[_Point]
 
 
 def _cells_allowed() -> float:
@@ -52,7 +53,7 @@ def _tails_of(sigma: float) -> list[float]:
     return [tail / (2 * tails[1] + weights[0]) for tail in tails]
 
 
-def curve_of(minority: Iterable[int], fair: bool) -> list[_Point]:
+def curve_of(minority: Iterable[int], fair: bool) -> _Curve:
     """Return the chances of label 1 under v and v + 1 votes, for all v that differ, where the label
     of a minority has these chances, margin by margin; `fair` says that the first is of an even
     vote.
@@ -64,7 +65,7 @@ def curve_of(minority: Iterable[int], fair: bool) -> list[_Point]:
     return [(p, q) for p, q in pairwise([*reversed(lower), *upper[fair:]]) if p < q]
 
 
-def noise_curve(sigma: float, n_teachers: int | None) -> list[_Point]:
+def noise_curve(sigma: float, n_teachers: int | None) -> _Curve:
     """Return the curve of labels under discrete Gaussian noise on a count.
 
     Its middle is t = ceil(K / 2) - v = 1, and p = P(N >= t). All pairs beyond nine deviations lie
@@ -76,7 +77,7 @@ def noise_curve(sigma: float, n_teachers: int | None) -> list[_Point]:
     return curve_of((int(math.ldexp(tail, 200)) for tail in tails[:end]), False)
 
 
-def _arc_of(curve: list[_Point], first: int, last: int) -> list[_Point]:
+def _arc_of(curve: _Curve, first: int, last: int) -> _Curve:
     """Return the pairs at t = first, ..., last of a curve of noise for every number of teachers, or
     those that they lie under."""
     middle, most = len(curve) // 2 + 1, len(curve) - 1
@@ -84,19 +85,19 @@ def _arc_of(curve: list[_Point], first: int, last: int) -> list[_Point]:
     return curve[start : end + 1]
 
 
-def law_of(p: Any, q: Any) -> Law:
+def law_of(p: Any, q: Any) -> _Law:
     return (float(p / ONE), float(q / ONE)), (float((ONE - p) / ONE), float((ONE - q) / ONE))
 
 
-def weight_of(point: _Point) -> float:
+def _weight_of(point: _Point) -> float:
     """Return about the square of the information in one label, in nats."""
     p, q = point
     return float((q - p) ** 2 / (q * (ONE - p)))
 
 
-def _hull_of(points: list[_Point]) -> list[_Point]:
+def _hull_of(points: _Curve) -> _Curve:
     """Return the points above which no line between two others passes."""
-    found: list[_Point] = []
+    found: _Curve = []
     for point in points:
         while len(found) >= 2:
             (a, b), (c, d) = found[-2:]
@@ -114,7 +115,7 @@ def _meeting_of(a: _Point, b: _Point, c: _Point, d: _Point) -> _Point:
     return p, a[1] + first * (p - a[0])
 
 
-def corners_of(points: list[_Point], share: float, queries: int) -> list[Law]:
+def corners_of(points: _Curve, share: float, queries: int) -> list[_Law]:
     """Return corners of a polygon around all pairs, the most informative one first.
 
     Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
@@ -122,7 +123,7 @@ def corners_of(points: list[_Point], share: float, queries: int) -> list[Law]:
     hundred labels more where they say less, as few of these are asked for.
     """
     hull = _hull_of(points)
-    gaps, weights = [q - p for p, q in hull], [weight_of(point) for point in hull]
+    gaps, weights = [q - p for p, q in hull], [_weight_of(point) for point in hull]
     few, most = 2 * min(1.0, queries / 100), max(weights)
     away = [min(15.0, most / one) ** few for one in weights]
     wide = [gap * one / ONE for gap, one in zip(gaps, away, strict=True)]
@@ -144,16 +145,16 @@ def corners_of(points: list[_Point], share: float, queries: int) -> list[Law]:
         for a, b in pairwise(edges)
     ]
     found = [hull[0], *meetings, *hull[1:][-1:]]
-    found.sort(key=weight_of, reverse=True)
+    found.sort(key=_weight_of, reverse=True)
     return [law_of(*point) for point in found]
 
 
-def both_ways(laws: Iterable[Law]) -> list[Law]:
+def both_ways(laws: Iterable[_Law]) -> list[_Law]:
     """Return laws, and the same ones turned round."""
     return [turned for law in laws for turned in (law, tuple((q, p) for p, q in law))]
 
 
-def even_vote(sigma: float) -> Law:
+def even_vote(sigma: float) -> _Law:
     """Return the chances of a class that is as high as one other, and far above all the rest.
 
     The difference of both noises is discrete Gaussian noise, and moves by two votes.
@@ -165,19 +166,19 @@ def even_vote(sigma: float) -> Law:
 # --- Attacks --------------------------------------------------------------------------------------
 
 
-def attack_delta(curve: list[_Point], queries: int, epsilon: float) -> float:
+def attack_delta(curve: _Curve, queries: int, epsilon: float) -> float:
     """Return what is reached by asking one and the same vote again and again.
 
     No price can be smaller.
     """
     # probabilities that vanish in floats have no log; leaving them out only lowers this bound
-    weights = [weight_of(point) if point[0] else 0.0 for point in curve]
+    weights = [_weight_of(point) if point[0] else 0.0 for point in curve]
     likely = [point for point, one in zip(curve, weights, strict=True) if one > max(weights) / 2000]
-    asked = [max(likely, key=weight_of), *likely[:: max(1, len(likely) // 60)]]
+    asked = [max(likely, key=_weight_of), *likely[:: max(1, len(likely) // 60)]]
     return max(repeated_delta(law_of(*point), queries, epsilon) for point in asked)
 
 
-def repeated_delta(law: Law, queries: int, epsilon: float) -> float:
+def repeated_delta(law: _Law, queries: int, epsilon: float) -> float:
     """Return what is reached by answers that all have one law of two outcomes, from below."""
     one, other = sorted(((math.log(p / q), math.log(p)) for p, q in law), reverse=True)
     return binomial_delta(one, other, queries, epsilon, LOST)
@@ -200,7 +201,7 @@ def binomial_delta(
     return math.fsum(terms)
 
 
-def excess(law: Law, ratio: float, lost: float) -> float:
+def excess(law: _Law, ratio: float, lost: float) -> float:
     """Return the hockey stick of a law at a ratio, with what floats may lose of it."""
     return math.fsum(max(0.0, p * (1 + lost) - ratio * q * (1 - lost)) for p, q in law)
 
@@ -208,7 +209,7 @@ def excess(law: Law, ratio: float, lost: float) -> float:
 # --- Games ----------------------------------------------------------------------------------------
 
 
-class Cells:
+class _Cells:
     """Vectors of fixed-point numbers, packed into one integer each, so that integers do the work
     of arrays."""
 
@@ -244,7 +245,7 @@ class Cells:
 
 
 def _profile_of_steps(
-    groups: Sequence[tuple[Sequence[Law], Sequence[Law]]],
+    groups: Sequence[tuple[Sequence[_Law], Sequence[_Law]]],
     step: float,
     queries: int,
     reach: tuple[float, float],
@@ -271,12 +272,12 @@ def _profile_of_steps(
         return lambda _: 1.0
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    space, scale = Cells(size, precision), 1 << precision
-    ready = {law: weights_of(law, step) for law in every}
+    space, scale = _Cells(size, precision), 1 << precision
+    ready = {law: _weights_of(law, step) for law in every}
     sure = {
         # outcomes that the other side never has: there x becomes 0, and its value is 1
         law: space.ones
-        * math.ceil(math.fsum(p for p, q in law if q <= 0) * scale * (1 << Cells.WEIGHT))
+        * math.ceil(math.fsum(p for p, q in law if q <= 0) * (scale << _Cells.WEIGHT))
         for law in ready
     }
     places = [shift for move in ready.values() for part in move for _, shift in part]
@@ -296,7 +297,7 @@ def _profile_of_steps(
             | (pads[1] << space.width * (margin_left + size))
         )
 
-    def best_of(laws: Sequence[Law], first: int, others: int) -> int:
+    def best_of(laws: Sequence[_Law], first: int, others: int) -> int:
         """Return the best value of some laws; the first outcome leads to other values."""
         best = 0
         for law in laws:
@@ -334,7 +335,7 @@ def _profile_of_steps(
     return profile
 
 
-def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
+def _weights_of(law: _Law, step: float) -> list[list[tuple[int, int]]]:
     """Return, for each outcome of a law, weights over 2**WEIGHT, rounded up, and shifts in cells.
 
     The value falls to the right, so shifts are rounded to the left.
@@ -349,12 +350,12 @@ def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
             at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
             shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
         found.append(
-            [(math.ceil(weight * share * (1 << Cells.WEIGHT)), shift) for share, shift in shares]
+            [(math.ceil(weight * share * (1 << _Cells.WEIGHT)), shift) for share, shift in shares]
         )
     return found
 
 
-def cells_of(queries: int) -> int:
+def _cells_of(queries: int) -> int:
     """Return how many cells make one step of a game."""
     return min(60, max(12, round(12 * math.sqrt(300 / queries))))
 
@@ -364,25 +365,25 @@ def cells_of(queries: int) -> int:
 Play = namedtuple("Play", "queries epsilon precision beside", defaults=[0.0])
 
 
-def _game_profile(laws: Sequence[Law], usual: float, finer: int, play: Play) -> Profile:
+def _game_profile(laws: Sequence[_Law], usual: float, finer: int, play: Play) -> Profile:
     """Return the value of the game of some laws, one step of which usually loses so many nats; made
     of `finer` times the usual cells."""
     far = 4 * usual * math.sqrt(play.queries) + play.beside
-    step, reach = usual / (finer * cells_of(play.queries)), (far, far + play.epsilon)
+    step, reach = usual / (finer * _cells_of(play.queries)), (far, far + play.epsilon)
     return _profile_of_steps([((), laws)], step, play.queries, reach, play.precision)
 
 
-def _usual_loss(law: Law) -> float:
+def _usual_loss(law: _Law) -> float:
     """Return how many nats the likelier of two outcomes under the neighbour loses."""
     return math.log(law[0][1] / law[0][0])
 
 
-def spread_of(curve: list[_Point], queries: int) -> float:
+def spread_of(curve: _Curve, queries: int) -> float:
     """Return how many nats so many labels of nearly even votes usually lose."""
     return _usual_loss(law_of(*curve[len(curve) // 2])) * math.sqrt(queries)
 
 
-def votes_profile(curve: list[_Point], fine: tuple[float, int], play: Play) -> Profile:
+def votes_profile(curve: _Curve, fine: tuple[float, int], play: Play) -> Profile:
     """Return the value of the game of labels of two classes, as `_game_profile` does; `fine` is how
     far corners may lie above the hull, and how many times the usual cells there are."""
     laws = corners_of(curve, fine[0], play.queries)
@@ -448,13 +449,13 @@ def passing_delta(event: dict[str, Any], epsilon: float, precision: int, share: 
         above = min(above, least - 1)
     groups.reverse()
     far = 4 * math.hypot(spread_of(labels, asked), spread_of(tops, asked))
-    step = spread_of(labels, 1) / cells_of(asked)
+    step = spread_of(labels, 1) / _cells_of(asked)
     return _profile_of_steps(groups, step, asked, (far, far + epsilon), precision)(epsilon)
 
 
 # --- Labels of more than two classes --------------------------------------------------------------
 
-MOST_SIGMA = 300  # votes; beyond, this program takes too long
+_MOST_SIGMA = 300  # votes; beyond, this program takes too long
 
 
 def _edges_of(sigma: float) -> tuple[int, int]:
@@ -463,7 +464,7 @@ def _edges_of(sigma: float) -> tuple[int, int]:
     return math.ceil(7.8 * sigma) + spare, math.ceil(5.4 * sigma) + spare
 
 
-class ThreeOutcomes:
+class _ThreeOutcomes:
     """A list of laws of three outcomes that dominates what a label of more than two classes reveals
     under discrete Gaussian noise on every count (section 15).
 
@@ -528,14 +529,14 @@ class ThreeOutcomes:
         first, second = self._wins(w - u)[u + self.reach], self._wins(u - w - 1)[w + self.reach]
         return self.below(u) * self.below(w), first, second
 
-    def laws_at(self, points: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Law]:
+    def laws_at(self, points: Iterable[tuple[int, int]]) -> dict[tuple[int, int], _Law]:
         """Return the chances at points, and a neighbour's."""
         return {
             (u, w): tuple(zip(self.chances(u, w), self.chances(u + 1, w - 1), strict=True))
             for u, w in sorted(points, key=lambda point: point[1] - point[0])
         }
 
-    def _ratio_moments(self, law: Law) -> list[float]:
+    def _ratio_moments(self, law: _Law) -> list[float]:
         """Return moments of the ratios less 1: of order 2, and of more, the larger direction."""
         found = [math.fsum(p * (q / p - 1) ** 2 for p, q in law)]
         for tilt in (0.4, 0.8, 1.2):
@@ -560,7 +561,7 @@ class ThreeOutcomes:
             u = min(top, top - d)
         return min(max(u, -rim), rim), min(max(u + d, -rim), rim)
 
-    def _spread_law(self, law: Law) -> Law:
+    def _spread_law(self, law: _Law) -> _Law:
         """Return the law with its ratios as far from 1 as the moments allow, and sums of 1."""
         low, high = 0.0, self.MOST_SPREAD
         for _ in range(10):
@@ -613,7 +614,7 @@ class ThreeOutcomes:
             squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
         return True
 
-    def _square_below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
+    def _square_below(self, u: int, w: int, far: int, high: _Law, low: _Law) -> bool:
         """Return whether all points of a square lie below the mixture at its middle.
 
         `high` and `low` are its laws with the largest and with the smallest ratios.
@@ -652,7 +653,7 @@ def _share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
     return place, min(max((at - knots[place]) / (knots[place + 1] - knots[place]), 0.0), 1.0)
 
 
-def _above_silence(law: Law, x: float) -> float:
+def _above_silence(law: _Law, x: float) -> float:
     """Return by how much a hockey stick exceeds that of silence; the largest outcome is what the
     others leave."""
     gaps = [p - x * q for p, q in sorted(law)[:-1]]
@@ -660,34 +661,34 @@ def _above_silence(law: Law, x: float) -> float:
     return max(down, 1 - x + up) if x >= 1 else max(up, down - 1 + x)
 
 
-def laws_of_classes(sigma: float) -> list[Law]:
+def laws_of_classes(sigma: float) -> list[_Law]:
     """Return laws that dominate a label of more than two classes, but for a `CHARGE`; none where
     they are not found, or would take too long.
 
     With little noise they are those of the lattice itself.
     """
     # the list takes about as long as a game of so many cells
-    if not 1 <= sigma <= MOST_SIGMA or 1e7 * sigma > _cells_allowed():
+    if not 1 <= sigma <= _MOST_SIGMA or 1e7 * sigma > _cells_allowed():
         return []
     if sigma < 10:
-        net = ThreeOutcomes(sigma, 0.0)
+        net = _ThreeOutcomes(sigma, 0.0)
         noises = range(-net.edge, net.edge + 1)
         laws = net.laws_at(at for at in product(noises, noises) if max(at) >= -net.deep)
         return both_ways(laws.values())
-    nets = (ThreeOutcomes(sigma, spread) for spread in (0.01, 0.013, 0.017, 0.022, 0.03))
+    nets = (_ThreeOutcomes(sigma, spread) for spread in (0.01, 0.013, 0.017, 0.022, 0.03))
     found = next((net for net in nets if net.cover()), None)
     return both_ways(law for row in found.knots for law in row) if found else []
 
 
-def class_profile(laws: list[Law], sigma: float, play: Play) -> Profile:
+def class_profile(laws: list[_Law], sigma: float, play: Play) -> Profile:
     """Return the value of the game of labels of more than two classes, as `_game_profile` does."""
     usual, queries = 1.135 / sigma, play.queries
     far = play.beside + usual * math.sqrt(queries)
     game = _game_profile(laws, usual, 1, play._replace(beside=far))
-    return lambda at: min(1.0, game(at) + queries * ThreeOutcomes.CHARGE)
+    return lambda at: min(1.0, game(at) + queries * _ThreeOutcomes.CHARGE)
 
 
-def largest_divergence(laws: Iterable[Law], sigma: float | None = None) -> Callable[[float], float]:
+def largest_divergence(laws: Iterable[_Law], sigma: float | None = None) -> Profile:
     """Return the largest Renyi divergence of some laws at every order; of labels of more than two
     classes with what lies farther out than the list, and below it (section 15)."""
     logs = [[(p, math.log(p / q)) for p, q in law] for law in laws if min(map(min, law)) > 0]
@@ -702,7 +703,7 @@ def largest_divergence(laws: Iterable[Law], sigma: float | None = None) -> Calla
             variance, tilt = 2 * sigma * sigma, a * (a - 1)
             more += 4 * a * math.exp((2 * tilt - (edge - a) ** 2) / variance)
             more += a * math.exp((tilt - (deep - a) ** 2 - deep**2) / variance)
-            more += ThreeOutcomes.CHARGE * a * math.exp((a - 1) * widest) * (sigma >= 10)
+            more += _ThreeOutcomes.CHARGE * a * math.exp((a - 1) * widest) * (sigma >= 10)
         moment = max(sum(p * math.expm1((a - 1) * loss) for p, loss in law) for law in logs)
         return math.log1p(moment * (1 + 1e-5) + more) / (a - 1)
 

@@ -4,16 +4,16 @@ import cmath
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from functools import cache
-from heapq import heappush, heapreplace
+from itertools import pairwise
 from typing import Any
 
 from secretballot_verify import games
 from secretballot_verify.games import LOST, ONE, Play, Profile, binomial_delta
 
 #: Bounds on a delta, between which the truth lies, and how the upper one was computed.
-Price = namedtuple("Price", "lower upper method")
-Event = dict[str, Any]
+_Price = namedtuple("_Price", "lower upper method")
+_Bounds = Iterator[_Price]  # the quicker ones first
+_Event = dict[str, Any]
 
 # relative error of every closed form; floats, sums and logarithms of factorials stay well below it
 ERROR = 1e-6
@@ -22,9 +22,10 @@ _MAY_COST_NOTHING = ("pure", "bounded-range", "binary-labels")
 # of games, one after the other: how far corners lie above the truth, and times the usual cells
 _GAMES = ((8e-4, 1), (1e-4, 2))
 _MOST_PLAYED = 20_000  # labels
+_MIXTURE_CELLS = 400  # of the log-ratio of two labellings
 
 
-def price_of(event: Event, epsilon: float, promised: float | None = None) -> Price:
+def price_of(event: _Event, epsilon: float, promised: float | None = None) -> _Price:
     """Return bounds on the delta that an event costs at `epsilon`.
 
     Parameters
@@ -37,35 +38,35 @@ def price_of(event: Event, epsilon: float, promised: float | None = None) -> Pri
         as fine as can be.
     """
     lower, upper, method = 0.0, 1.0, "nothing is known"
-    for found in BOUNDS[event["kind"]](event, epsilon, promised or 1e-15):
+    for found in _BOUNDS[event["kind"]](event, epsilon, promised or 1e-15):
         lower = max(lower, found.lower)
         upper, method = min((upper, method), found[1:])
         if promised is not None and (lower > promised or upper <= promised * (1 + ERROR)):
             break
     # where floats end, a price that is never 0 may have come out as 0
     least = 0.0 if event["kind"] in _MAY_COST_NOTHING else 1e-300
-    return Price(min(lower, upper), max(upper, least), method)
+    return _Price(min(lower, upper), max(upper, least), method)
 
 
-def exact(value: float, method: str) -> Price:
-    return Price(value * (1 - ERROR), value, method)
+def _exact(value: float, method: str) -> _Price:
+    return _Price(value * (1 - ERROR), value, method)
 
 
 # --- Noisy counts and sums (sections 1, 10) -------------------------------------------------------
 
 
-def _counts_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _counts_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     yield _gaussian_price(event["sigma"], event["shifts"], epsilon)
 
 
-def _gaussian_price(sigma: float, n: int, epsilon: float) -> Price:
+def _gaussian_price(sigma: float, n: int, epsilon: float) -> _Price:
     """Return bounds on the price of `n` integers under discrete Gaussian noise, each moved by one
     vote."""
     variance, slope, deviation = n * sigma * sigma, 2 * sigma * sigma, math.sqrt(n) * sigma
     # the first place where a loss is above epsilon
     first, last = math.floor(sigma * sigma * epsilon - n / 2) + 1, math.ceil(12.5 * deviation)
     if sigma < 4 and n <= _MOST_PLAYED:
-        return exact(_tilted_delta(sigma, n, epsilon, first), "a Fourier series")
+        return _exact(_tilted_delta(sigma, n, epsilon, first), "a Fourier series")
     off = 2 * math.exp(-(12.5**2) / 2)
     off += 125 * n * deviation * math.exp(-((math.pi * sigma) ** 2) / 2)
     if deviation > _MOST_PLAYED:
@@ -79,7 +80,7 @@ def _gaussian_price(sigma: float, n: int, epsilon: float) -> Price:
             math.exp(-s * s / (2 * variance)) * -math.expm1(epsilon - (2 * s + n) / slope)
             for s in range(max(first, -last), last + 1)
         ) / math.sqrt(2 * math.pi * variance)
-    return Price(max(0.0, lower * (1 - ERROR) - off), upper + off, "a sum over the lattice")
+    return _Price(max(0.0, lower * (1 - ERROR) - off), upper + off, "a sum over the lattice")
 
 
 def _tilted_delta(sigma: float, n: int, epsilon: float, first: int) -> float:
@@ -130,7 +131,7 @@ def _continuous_delta(squared_mu: float, epsilon: float) -> tuple[float, float]:
     return max(0.0, value - 1e-13 * first), min(1.0, max(0.0, value) + 1e-13 * first)
 
 
-def _sums_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _sums_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     """Bounds on the price of noisy sums of integer vectors.
 
     That of continuous noise of variance sigma^2 - 4, but for what the rounding loses.
@@ -143,13 +144,13 @@ def _sums_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
         squared_mu = math.fsum(squared / (sigma**2 - 4) for sigma in sigmas)
         lower, upper = _continuous_delta(squared_mu, epsilon)
         lower *= max(0.0, 1 - 2000 / min(sigmas) ** 2)
-        yield Price(lower, upper, "a continuous Gaussian, rounded")
+        yield _Price(lower, upper, "a continuous Gaussian, rounded")
 
 
 # --- Divergences and parts (sections 3, 8, 16) ----------------------------------------------------
 
 
-def least_of(function: Callable[[float], float], low: float, high: float) -> float:
+def _least_of(function: Callable[[float], float], low: float, high: float) -> float:
     """Return about the least value between two places, of a function that falls and then rises."""
     golden = (math.sqrt(5) - 1) / 2
     for _ in range(50):
@@ -171,7 +172,7 @@ def _renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
         return value if value == value else math.inf
 
     best = min((step / 4 for step in range(-48, 57)), key=log_delta)
-    least = min(log_delta(best), least_of(log_delta, best - 0.25, best + 0.25))
+    least = min(log_delta(best), _least_of(log_delta, best - 0.25, best + 0.25))
     # never 0: a bound below the smallest number is that number
     return max(5e-324, math.exp(min(0.0, least)))
 
@@ -185,25 +186,25 @@ def _response_divergence(a: float, e: float) -> float:
     return math.log1p(_response_moment(a, e)) / (a - 1)
 
 
-def _parts_price(count: int, e0: float, epsilon: float) -> Price:
+def _parts_price(count: int, e0: float, epsilon: float) -> _Price:
     """Return the price of `count` parts that are e0-DP each: randomised response, composed."""
     if count > 200_000:
         value = _renyi_delta(lambda a: count * _response_divergence(a, e0), epsilon)
-        return Price(0.0, value, "randomised response, by its divergence")
+        return _Price(0.0, value, "randomised response, by its divergence")
     likely = -math.log1p(math.exp(-e0))
     value = binomial_delta((e0, likely), (-e0, likely - e0), count, epsilon)
-    return exact(value, "randomised response, composed")
+    return _exact(value, "randomised response, composed")
 
 
-def _pure_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _pure_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     count, loss = event["count"], event["epsilon"]
     if count * loss <= epsilon * (1 + 1e-9):
-        yield Price(0.0, 0.0, "plain addition")
+        yield _Price(0.0, 0.0, "plain addition")
     else:
         yield _parts_price(count, loss, epsilon)
 
 
-def _ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _ranged_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     """Bounds on the price of draws whose losses lie in intervals of one length.
 
     From above by a Renyi divergence of a e^2 / 8 each, or as parts, and by chords from there to the
@@ -213,7 +214,7 @@ def _ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
     count, length = event["count"], event["epsilon"]
     whole = count * length
     if whole <= epsilon * (1 + 1e-9):
-        yield Price(0.0, 0.0, "plain addition")
+        yield _Price(0.0, 0.0, "plain addition")
         return
 
     def divergence(a: float) -> float:
@@ -225,25 +226,25 @@ def _ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
         )
         return found * (math.expm1(epsilon - whole) / math.expm1(start - whole))
 
-    upper = min(chord(epsilon), least_of(chord, 0.0, epsilon))
-    yield Price(_parts_price(count, length / 2, epsilon).lower, upper, "draws of bounded range")
+    upper = min(chord(epsilon), _least_of(chord, 0.0, epsilon))
+    yield _Price(_parts_price(count, length / 2, epsilon).lower, upper, "draws of bounded range")
 
 
 # --- Streams and samples (sections 4, 5, 7, 8, 14) ------------------------------------------------
 
 
-def failing(count: int, failure: float) -> float:
+def _failing(count: int, failure: float) -> float:
     """Return the probability that one of `count` parts fails."""
     return -math.expm1(count * math.log1p(-failure)) if failure < 1 else 1.0
 
 
-def laplace_tail(scale: float, t: int) -> float:
+def _laplace_tail(scale: float, t: int) -> float:
     """Return P(X >= t) of discrete Laplace noise."""
     far = math.exp(-max(t, 1 - t) / scale) / (1 + math.exp(-1 / scale))
     return far if t > 0 else 1 - far
 
 
-def crossing_probability(event: Event) -> float:
+def _crossing_probability(event: _Event) -> float:
     """Return p0, the probability that the noise alone answers a query of distance 0; 1 where its
     sum is too long."""
     first, second, least = event["threshold_scale"], event["query_scale"], event["threshold"] + 1
@@ -253,18 +254,18 @@ def crossing_probability(event: Event) -> float:
     places = range(-least - math.ceil(far), math.ceil(far))
     unlikely = math.tanh(1 / (2 * first))
     return unlikely * math.fsum(
-        math.exp(-abs(y) / first) * laplace_tail(second, least + y) for y in places
+        math.exp(-abs(y) / first) * _laplace_tail(second, least + y) for y in places
     )
 
 
-def _table_profile(event: Event) -> Profile:
+def _table_profile(event: _Event) -> Profile:
     """Return delta, at every epsilon of at least 0, of a stream that answers by a table of chances.
 
     All that the table promises is at one order: each abstention multiplies the moment of that order
     by at most e^charge, and answers do not raise it.
     """
     a, count = event["order"], event["abstentions"]
-    divergence, failure = count * event["charge"] / (a - 1), failing(count, event["false_answer"])
+    divergence, failure = count * event["charge"] / (a - 1), _failing(count, event["false_answer"])
     factor = a * math.log1p(-1 / a) - math.log(a - 1)
 
     def profile(epsilon: float) -> float:
@@ -276,13 +277,13 @@ def _table_profile(event: Event) -> Profile:
     return profile
 
 
-def _sparse_profile(event: Event) -> Profile:
+def _sparse_profile(event: _Event) -> Profile:
     """Return the same of a stream that compares noisy distances with noisy thresholds."""
     count, second = event["abstentions"], 1 / event["query_scale"]
-    failure = failing(count, crossing_probability(event))
+    failure = _failing(count, _crossing_probability(event))
 
     def profile(epsilon: float) -> float:
-        pattern = _renyi_delta(lambda a: count * one_vote_charge(a, second) / (a - 1), epsilon)
+        pattern = _renyi_delta(lambda a: count * _one_vote_charge(a, second) / (a - 1), epsilon)
         loss = 1 / event["threshold_scale"] + 2 * second
         parts: float = _parts_price(count, loss, epsilon).upper
         return min(1.0, failure + (1 - failure) * parts, failure + pattern)
@@ -290,13 +291,13 @@ def _sparse_profile(event: Event) -> Profile:
     return profile
 
 
-def one_vote_charge(a: float, e1: float) -> float:
+def _one_vote_charge(a: float, e1: float) -> float:
     """Return kappa(a), what one abstention costs where the threshold is not moved (section 5)."""
     larger = math.exp(min(0.0, (a - 1) * e1 - math.log1p(math.exp(-e1))))  # p^a q^(1 - a)
     return math.log1p(_response_moment(a, e1) / (1 - larger)) if larger <= 0.999 else math.inf
 
 
-def _stream_profile(event: Event) -> Profile:
+def _stream_profile(event: _Event) -> Profile:
     """Return the profile of a stream: delta at every epsilon, negative ones too."""
     known = (_table_profile if event["kind"] == "table-stream" else _sparse_profile)(event)
 
@@ -308,63 +309,48 @@ def _stream_profile(event: Event) -> Profile:
     return profile
 
 
-def _stream_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
-    yield Price(0.0, _stream_profile(event)(epsilon), "a charge for each abstention")
+def _stream_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
+    yield _Price(0.0, _stream_profile(event)(epsilon), "a charge for each abstention")
 
 
-def _stable_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _stable_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of tests of a distance to instability: each may answer where the
     plurality changes, and costs the noise of its distance else."""
     count, scale = event["count"], event["scale"]
     # one test answers at the distance 0
-    fails = failing(count, laplace_tail(scale, event["threshold"] + 1))
+    fails = _failing(count, _laplace_tail(scale, event["threshold"] + 1))
     # which a test of a distance near the threshold is
     lower, parts, _ = _parts_price(count, 1 / scale, epsilon)
-    yield Price(lower, fails + (1 - fails) * parts, "a charge for each test")
+    yield _Price(lower, fails + (1 - fails) * parts, "a charge for each test")
 
 
-def _sampled_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _sampled_bounds(event: _Event, epsilon: float, _: float) -> _Bounds:
     """Bounds on the price of a stream on a relabelled secret sample."""
     rate: float = event["sampled"] / event["out_of"]
     inner = epsilon + math.log(math.exp(-epsilon) - math.expm1(-epsilon) / rate)
     moved = 2 if event["relation"] == "replace-one" else 1
     length = math.log1p(math.exp(event["relabel_epsilon"] / 2)) * moved
     upper = rate * _worst_mixture(_stream_profile(event["stream"]), inner, length)
-    yield Price(0.0, upper, "a stream, relabelled and sampled")
+    yield _Price(0.0, upper, "a stream, relabelled and sampled")
 
 
 def _worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
     """Return the maximum over t of p_t H(eps - t) + (1 - p_t) H(eps - t + length), from above.
 
     In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On
-    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known. The cell with the largest
-    bound is halved until nothing is gained; wherever this stops, the bound holds.
+    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known.
     """
-    c = math.exp(length)
-
-    @cache
-    def ends(t: float) -> tuple[float, float, float]:
-        return math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)
-
-    def cell(low: float, high: float) -> tuple[float, float, float]:
-        (u, near, far), (v, near_v, far_v) = ends(low), ends(high)
+    c, most = math.exp(length), 0.0
+    places = (length * place / _MIXTURE_CELLS for place in range(_MIXTURE_CELLS + 1))
+    ends = [(math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)) for t in places]
+    for (u, near, far), (v, near_v, far_v) in pairwise(ends):
         slope, slope_far = (near_v - near) / (v - u), (far_v - far) / (v - u)
         alpha, beta = near - slope * u - far + slope_far * u, slope - slope_far
         k0 = far - slope_far * u + (c * alpha - beta) / (c - 1)
         k1, k2 = slope_far + c * beta / (c - 1), -alpha / (c - 1)
         peak = math.sqrt(k2 / k1) if k1 < 0 and k2 < 0 else u
-        places = u, v, min(max(peak, v), u)
-        return -max(k0 + k1 * place + k2 / place for place in places), low, high
-
-    cells = [cell(0.0, length)]
-    for _ in range(400):
-        _, low, high = cells[0]
-        if high - low < length * 1e-6:
-            break
-        middle = (low + high) / 2
-        heapreplace(cells, cell(low, middle))
-        heappush(cells, cell(middle, high))
-    return -cells[0][0]
+        most = max(most, *(k0 + k1 * at + k2 / at for at in (u, v, min(max(peak, v), u))))
+    return most
 
 
 # --- Labels (sections 2, 12, 13, 15) --------------------------------------------------------------
@@ -375,7 +361,7 @@ def _precision_of(aim: float) -> int:
     return 40 - math.floor(math.log2(max(aim, 1e-30)))
 
 
-def _binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _binary_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of labels of two classes, under noise or from a table of chances.
 
     First as the counts that they are read off, or as parts of the largest loss of the table; then
@@ -385,7 +371,7 @@ def _binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
     n_teachers, sigma = drawn["n_teachers"], drawn.get("sigma")
     if sigma:
         counts = _gaussian_price(sigma, queries, epsilon)
-        yield Price(0.0, counts.upper, "as the counts that they are read off")
+        yield _Price(0.0, counts.upper, "as the counts that they are read off")
         if sigma > games.MOST_CURVED:
             return
         curve = games.noise_curve(sigma, n_teachers)
@@ -395,7 +381,7 @@ def _binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
         # the other way round are these with both labels exchanged, as the table is symmetric
         ratio = max(max((q - p) / p, (q - p) / (ONE - q)) for p, q in curve)
         loss = math.log1p(ratio) * (1 + 1e-14)
-        yield Price(0.0, _parts_price(queries, loss, epsilon).upper, "parts of the largest loss")
+        yield _Price(0.0, _parts_price(queries, loss, epsilon).upper, "parts of the largest loss")
     if queries > _MOST_PLAYED:
         return
     if queries == 1:
@@ -405,19 +391,19 @@ def _binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
             max(games.excess(law, ratio, lost) for law in laws) for lost in (-LOST, LOST)
         )
         # a chance of 0 stands for smaller ones
-        yield Price(
+        yield _Price(
             max(0.0, lower * (1 - ERROR) - 1e-40),
             upper * (1 + 1e-9) + 1e-300,
             "the worst pair of votes",
         )
         return
-    yield Price(games.attack_delta(curve, queries, epsilon), 1.0, "")
+    yield _Price(games.attack_delta(curve, queries, epsilon), 1.0, "")
     for fine in _GAMES:
         game = games.votes_profile(curve, fine, Play(queries, epsilon, _precision_of(aim)))
-        yield Price(0.0, game(epsilon), "a game")
+        yield _Price(0.0, game(epsilon), "a game")
 
 
-def _classes_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _classes_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of labels of more than two classes.
 
     First as noisy counts; then by a Renyi divergence that all votes keep, and by a game. The lower
@@ -425,14 +411,14 @@ def _classes_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]
     """
     sigma, queries = event["sigma"], event["queries"]
     upper = _gaussian_price(sigma, 2 * queries, epsilon).upper
-    yield Price(_even_votes(sigma, queries, epsilon), upper, "as the counts they are read off")
+    yield _Price(_even_votes(sigma, queries, epsilon), upper, "as the counts they are read off")
     laws = games.laws_of_classes(sigma) if queries <= _MOST_PLAYED else []
     if laws:
         one = games.largest_divergence(laws, sigma)
         upper = _renyi_delta(lambda a: queries * one(a), epsilon)
-        yield Price(0.0, upper, "a divergence that all votes keep")
+        yield _Price(0.0, upper, "a divergence that all votes keep")
         game = games.class_profile(laws, sigma, Play(queries, epsilon, _precision_of(aim)))
-        yield Price(0.0, game(epsilon), "a game of three outcomes")
+        yield _Price(0.0, game(epsilon), "a game of three outcomes")
 
 
 def _even_votes(sigma: float, queries: int, epsilon: float) -> float:
@@ -442,7 +428,7 @@ def _even_votes(sigma: float, queries: int, epsilon: float) -> float:
     return games.repeated_delta(games.even_vote(sigma), queries, epsilon) * (1 - ERROR)
 
 
-def _confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _confident_bounds(event: _Event, epsilon: float, aim: float) -> _Bounds:
     """Bounds on the price of queries that a noisy threshold refuses or lets pass.
 
     First as noisy counts; then the answers about the threshold, and the labels, are games.
@@ -453,19 +439,19 @@ def _confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Pric
     if not min(first, second) >= 4 or not asked * event["n_classes"] <= 10**12:
         return
     squared_mu = asked / (first**2 - 4) + answers * (1 if binary else 2) / (second**2 - 4)
-    yield Price(0.0, _continuous_delta(squared_mu, epsilon)[1], "as noisy counts, composed")
+    yield _Price(0.0, _continuous_delta(squared_mu, epsilon)[1], "as noisy counts, composed")
     if max(first, second) > games.MOST_CURVED or asked > _MOST_PLAYED:
         return
     tops = games.noise_curve(first, None)
     # where a threshold keeps even votes back not all labels of two classes are released
     lower = 0.0 if binary else _even_votes(second, answers, epsilon)
-    yield Price(max(lower, games.attack_delta(tops, asked, epsilon)), 1.0, "")
+    yield _Price(max(lower, games.attack_delta(tops, asked, epsilon)), 1.0, "")
     inner = Play(answers, epsilon, precision, 4 * games.spread_of(tops, asked))
     if binary:
         # a coarse game first: a finer one takes longer
         for share in (32e-4, 8e-4):
             upper = games.passing_delta(event, epsilon, precision, share)
-            yield Price(0.0, upper, "a game of both")
+            yield _Price(0.0, upper, "a game of both")
         votes = games.noise_curve(second, None)
     else:
         laws = games.laws_of_classes(second)
@@ -474,7 +460,7 @@ def _confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Pric
         one = games.largest_divergence(laws, second)
         other = games.largest_divergence(games.both_ways(games.corners_of(tops, 1e-4, 1)))
         upper = _renyi_delta(lambda a: asked * other(a) + answers * one(a), epsilon)
-        yield Price(0.0, upper, "divergences that all votes keep")
+        yield _Price(0.0, upper, "divergences that all votes keep")
         labels = games.class_profile(laws, second, inner)
     for fine in _GAMES:
         # labels first, as far as the answers about the threshold may lead
@@ -482,11 +468,11 @@ def _confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Pric
             labels = games.votes_profile(votes, fine, inner)
         game = games.votes_profile(tops, fine, Play(asked, epsilon, precision))
         upper = games.composed_delta(game, labels, epsilon, 2.0**-precision)
-        yield Price(0.0, upper, "games, composed")
+        yield _Price(0.0, upper, "games, composed")
 
 
 #: What bounds are there for every kind of event, the quicker ones first.
-BOUNDS: dict[str, Callable[[Event, float, float], Iterator[Price]]] = {
+_BOUNDS: dict[str, Callable[[_Event, float, float], _Bounds]] = {
     "counts": _counts_bounds,
     "vector-sum": _sums_bounds,
     "pure": _pure_bounds,

@@ -19,13 +19,13 @@ from secretballot import PrivacyBudget
 from secretballot.accounting import RenyiFilter, delta_upper, least_scale, price
 from secretballot.core import class_games
 from secretballot.core.class_games import (
-    LEFT_OUT,
+    _LEFT_OUT,
     MAX_SIGMA,
     MIN_SIGMA,
-    Noise,
+    _covering_laws,
+    _Noise,
     class_losses,
     class_renyi,
-    covering_laws,
 )
 from secretballot_verify import games
 
@@ -89,7 +89,7 @@ def test_the_divergence_of_all_votes_stays_below_the_bound_and_nearly_reaches_it
 
 @pytest.mark.parametrize("sigma", [1.3, 4.0, 9.0])
 def test_three_outcomes_are_those_of_all_noises(sigma):
-    noise = Noise(sigma)
+    noise = _Noise(sigma)
     k, pmf = noise_of(sigma).support, noise_of(sigma).pmf
     for u, w in ((0, 0), (-3, 2), (5, -1), (-4, -7), (2, 9)):
         first, second_one = np.meshgrid(k - u, k - w, indexing="ij")
@@ -104,7 +104,7 @@ def test_three_outcomes_are_those_of_all_noises(sigma):
 
 @pytest.mark.parametrize("sigma", [1.3, 4.0])
 def test_chances_and_their_ratios_are_monotone_on_the_lattice(sigma):
-    noise, far = Noise(sigma), math.ceil(5 * sigma)
+    noise, far = _Noise(sigma), math.ceil(5 * sigma)
     axis = np.arange(-far, far + 1)
     u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
     p, log_r = (a.reshape(3, len(axis), len(axis)) for a in noise.losses(u, w))
@@ -118,7 +118,7 @@ def test_chances_and_their_ratios_are_monotone_on_the_lattice(sigma):
 
 def largest_moment(sigma, order):
     """Return the largest moment, less 1, on the whole lattice."""
-    noise, far = Noise(sigma), math.ceil(10 * sigma)
+    noise, far = _Noise(sigma), math.ceil(10 * sigma)
     axis = np.arange(-far, far + 1)
     u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
     p, log_r = noise.losses(u, w)
@@ -142,11 +142,11 @@ def test_the_bound_hardly_exceeds_the_largest_on_the_whole_lattice(sigma, order,
 
 
 def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
-    laws = class_games.covering_laws(20.0)
+    laws = class_games._covering_laws(20.0)
     change = np.expm1(laws.log_ratio)
     tame = np.argsort((laws.chance * change**2).sum(axis=0))[: laws.chance.shape[1] // 2]
     few = class_games.Laws(laws.chance[:, tame], laws.log_ratio[:, tame])
-    monkeypatch.setattr(class_games, "covering_laws", lambda *_: few)
+    monkeypatch.setattr(class_games, "_covering_laws", lambda *_: few)
     bound = class_games.class_renyi.__wrapped__(20.0, (3.0,))[0]
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)
 
@@ -198,13 +198,13 @@ def mean_value(p, q, x, kinks, weights):
 
 def own_list(sigma):
     """Return the chances of the list's laws on both sides, and what is charged beside it."""
-    laws = covering_laws(sigma)
+    laws = _covering_laws(sigma)
     p, q = laws.chance.T, (laws.chance * np.exp(laws.log_ratio)).T
-    return np.concatenate([p, q]), np.concatenate([q, p]), LEFT_OUT
+    return np.concatenate([p, q]), np.concatenate([q, p]), _LEFT_OUT
 
 
 def list_of_the_second_verifier(sigma):
-    net = games.ThreeOutcomes(sigma, 0.03)
+    net = games._ThreeOutcomes(sigma, 0.03)
     laws = np.array([law for row in net.knots for law in row])
     p, q = laws[:, :, 0], laws[:, :, 1]
     return np.concatenate([p, q]), np.concatenate([q, p]), net.CHARGE
@@ -220,7 +220,7 @@ def list_of_the_second_verifier(sigma):
 )
 def test_all_votes_near_and_far_are_dominated_by_the_list(listed, sigma):
     list_p, list_q, charge = listed(sigma)
-    rng, noise = np.random.default_rng(5), Noise(sigma)
+    rng, noise = np.random.default_rng(5), _Noise(sigma)
     near = rng.integers(-2 * sigma, 2 * sigma, (300, 2))
     # where chances are tiny, and where nothing but the difference counts; the table ends at 14
     far = rng.integers(-13 * sigma, 13 * sigma, (300, 2))
@@ -243,13 +243,13 @@ def test_all_votes_near_and_far_are_dominated_by_the_list(listed, sigma):
 
 @pytest.mark.parametrize("sigma", [10.0, pytest.param(40.0, marks=pytest.mark.slow)])
 def test_a_list_with_no_spread_a_gap_or_near_ends_does_not_pass_its_check(sigma, monkeypatch):
-    monkeypatch.setattr(class_games, "TOLERANCES", (0.03,))
+    monkeypatch.setattr(class_games, "_TOLERANCES", (0.03,))
     apart = (0.0, 0.4, 1.0, 2.0, 4.0, 7.0)
-    for name, value in (("SPREADS", np.zeros(1)), ("APART", apart), ("FAR", 7.0)):
+    for name, value in (("_SPREADS", np.zeros(1)), ("_APART", apart), ("FAR", 7.0)):
         with monkeypatch.context() as patch:
             patch.setattr(class_games, name, value)
-            assert covering_laws.__wrapped__(sigma) is None
-    assert covering_laws.__wrapped__(sigma) is not None
+            assert _covering_laws.__wrapped__(sigma) is None
+    assert _covering_laws.__wrapped__(sigma) is not None
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_blocks_cost_a_little_more_than_one_game():
 
 
 def test_what_far_noise_and_the_list_lack_is_charged():
-    noise, order = Noise(20.0), 6.0
+    noise, order = _Noise(20.0), 6.0
     edge, deep, two = 156, 108, 2 * 20.0**2
     far = 4 * math.exp((2 * order * (order - 1) - (edge - order) ** 2) / two)
     far += math.exp((order * (order - 1) - (deep - order) ** 2 - deep**2) / two)
@@ -320,7 +320,7 @@ def test_the_work_of_a_game_is_bounded():
 def test_noise_where_no_game_is_played_has_the_price_of_before():
     for sigma in (0.999 * MIN_SIGMA, 1.001 * MAX_SIGMA):
         assert class_games.class_block(sigma, 30) is None
-        assert covering_laws(sigma) is None
+        assert _covering_laws(sigma) is None
         assert class_losses(sigma, 3, 3) is None
         event = class_event(sigma, 30)
         assert 0 < delta_upper([event], 1.0) <= delta_upper([event.rough()], 1.0)
@@ -340,5 +340,5 @@ def test_the_second_verifier_confirms_a_game_by_a_list_of_its_own(labels):
 
 
 def test_the_second_verifiers_list_has_teeth():
-    assert games.ThreeOutcomes(10.0, 0.03).cover()
-    assert not games.ThreeOutcomes(10.0, -0.02).cover()
+    assert games._ThreeOutcomes(10.0, 0.03).cover()
+    assert not games._ThreeOutcomes(10.0, -0.02).cover()

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian
-from secretballot.accounting.rounding import gaussian_delta
+from secretballot.accounting.calibration import _gaussian_delta
 from secretballot.core.losses import discrete_gaussian_pmf
 
 
@@ -42,7 +42,7 @@ def test_a_smaller_epsilon_at_a_stopping_time_is_false() -> None:
     kernel /= kernel.sum()
 
     def gain(j: int) -> np.ndarray:
-        epsilon = brentq(lambda at: gaussian_delta(at, step * math.sqrt(j)) - delta, 0, 10)
+        epsilon = brentq(lambda at: _gaussian_delta(at, step * math.sqrt(j)) - delta, 0, 10)
         return np.maximum(0.0, -np.expm1(epsilon - loss))
 
     value = gain(queries)

@@ -13,7 +13,7 @@ from exact_games.distributions import discrete_gaussian_distribution
 from made_events import counts_event, label_event, sums_event
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian, delta_upper, epsilon_upper
 from secretballot.accounting.calibration import calibrate_vector_sum
-from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
+from secretballot.core.losses import _DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 
 
@@ -67,7 +67,7 @@ def test_a_wide_lattice_is_read_as_a_line_and_lies_above(
     deviation = math.sqrt(shifts) * sigma
     s = np.arange(-math.ceil(12.5 * deviation), math.ceil(12.5 * deviation) + 1.0)
     chance = np.exp(-(s**2) / (2 * deviation**2)) / (math.sqrt(2 * math.pi) * deviation)
-    monkeypatch.setattr("secretballot.core.losses.WIDE", 0.0)
+    monkeypatch.setattr("secretballot.core.losses._WIDE", 0.0)
     line: Losses = count_losses.__wrapped__(sigma, shifts)
     mu = math.sqrt(shifts) / sigma
     for z in (-1.0, 0.5, 2.0, 4.0, 6.0):
@@ -92,7 +92,7 @@ def test_so_large_a_budget_that_the_least_noise_fits() -> None:
 
 @pytest.mark.parametrize(("epsilon", "sigma"), [(3.4, 4.0), (50.0, 4.05), (5.0, 3.9)])
 def test_a_price_is_never_nothing(epsilon: float, sigma: float) -> None:
-    assert discrete_delta(epsilon, sigma, 1) >= 2 * math.exp(-(DEVIATIONS**2) / 2)
+    assert discrete_delta(epsilon, sigma, 1) >= 2 * math.exp(-(_DEVIATIONS**2) / 2)
 
 
 def true_delta(epsilon: float, sigma: float, shift: tuple[int, ...]) -> float:

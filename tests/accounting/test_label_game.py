@@ -21,7 +21,7 @@ from secretballot.core.label_games import (
     label_renyi,
     played_losses,
 )
-from secretballot.core.losses import CELLS, ORDERS, Losses, delta_of, discrete_gaussian_pmf, fold
+from secretballot.core.losses import _CELLS, ORDERS, Losses, delta_of, discrete_gaussian_pmf, fold
 
 
 def losses_of(sigma: float, queries: int, n_teachers: int | None, block: int) -> Losses:
@@ -104,7 +104,7 @@ def test_counts_table(error: float, labels: int) -> None:
 def test_every_pair_lies_under_the_corners() -> None:
     sigma = 100.0
     reach, pmf = discrete_gaussian_pmf(sigma)
-    pairs, beside = room.vote_pairs(GaussianChances(sigma=sigma), 950)
+    pairs, beside = room._vote_pairs(GaussianChances(sigma=sigma), 950)
     above = np.cumsum(pmf[::-1])[::-1]
     t = np.arange(-20, 1201)  # the other half is its mirror image
     p, gap = above[t + reach], pmf[t - 1 + reach]
@@ -189,7 +189,7 @@ def test_folded_losses_are_those_of_both_and_more_never_costs_less(seed: int) ->
     losses = np.add.outer(np.add.outer(pairs[0][0], pairs[1][0]), pairs[2][0]).ravel()
     chance = np.multiply.outer(np.multiply.outer(pairs[0][1], pairs[1][1]), pairs[2][1]).ravel()
     whole, two = fold((one, 1) for one in listed), fold((one, 1) for one in listed[:2])
-    assert len(whole.chance) <= CELLS
+    assert len(whole.chance) <= _CELLS
     for epsilon in np.linspace(-1, losses.max(), 41).tolist():
         truth = true_profile(losses, chance, epsilon)
         assert truth * (1 - 1e-12) <= delta_at(whole, epsilon) <= truth + 3 * whole.h
@@ -240,7 +240,7 @@ def test_cut_ends_are_charged() -> None:
 
 
 def test_more_labels_never_cost_less_where_blocks_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "BLOCKS", (64,))
+    monkeypatch.setattr(room, "_BLOCKS", (64,))
     prices = [
         delta_upper([label_event(60.0, n, 250)], 0.5) for n in (63, 64, 65, 66, 128, 129, 640, 641)
     ]

@@ -41,12 +41,12 @@ def drawn_weights(mistakes: np.ndarray, et: float) -> np.ndarray:
 
 def relabelled_delta(profile: Callable[[float], float], epsilon: float, loss: float) -> float:
     """Return the bound of the core, of a profile of single numbers."""
-    found = sampling.relabelled_delta(np.vectorize(profile), np.array([epsilon]), loss)
+    found = sampling._relabelled_delta(np.vectorize(profile), np.array([epsilon]), loss)
     return float(found[0])
 
 
 def unsampled_epsilon(epsilon: float, rate: float) -> float:
-    return float(sampling.unsampled_epsilon(np.array([epsilon]), rate)[0])
+    return float(sampling._unsampled_epsilon(np.array([epsilon]), rate)[0])
 
 
 @cache
@@ -431,12 +431,12 @@ def test_chords_are_a_little_above_a_profile() -> None:
 def test_profiles_are_read_a_little_to_the_left_and_values_are_lifted(epsilon: float) -> None:
     """A profile whose step is at the very epsilon counts with all of it."""
     loss, at = relabelling_loss("replace-one", 1.0), np.array([epsilon])
-    found = sampling.relabelled_delta(lambda x: np.where(x < epsilon, 1e-3, 0.0), at, loss)[0]
+    found = sampling._relabelled_delta(lambda x: np.where(x < epsilon, 1e-3, 0.0), at, loss)[0]
     assert 1e-3 * (1 + SLACK / 2) < found < 1e-3 * (1 + 2 * SLACK)
     exact = 2 * math.log1p(math.exp(0.5))
     assert exact * (1 + SLACK / 2) < loss < exact * (1 + 2 * SLACK)
     for rate in (1e-6, 0.3):
-        inside = float(sampling.unsampled_epsilon(at, rate)[0])
+        inside = float(sampling._unsampled_epsilon(at, rate)[0])
         whole = math.log1p(rate * math.expm1(inside))
         assert epsilon * (1 - 1e-9) < whole < epsilon - epsilon * SLACK / 1000
         flat, reach = sampling.sampled_profile(lambda x: 0.0 * x + 1e-3, 2.0, rate, loss)

@@ -16,10 +16,10 @@ from secretballot.accounting import (
     sparse_vector,
 )
 from secretballot.accounting.recipes import (
+    _liu_noise,
     answer_chance,
     bassily_noise,
     check_answerable,
-    liu_noise,
 )
 from secretballot.core import streams as room
 from secretballot.exceptions import ParameterError
@@ -175,12 +175,12 @@ BUDGET = PrivacyBudget(1.0, 1e-6)
 def test_printed_noise_is_the_papers():
     # errata 2 and 11: lambda 77.5 and w = 66.4 lambda at T = 50, l = 2000; w = 556 at T = 1, l = 10
     # (BTT: 724)
-    event = liu_noise(BUDGET, 2000, 50)
+    event = _liu_noise(BUDGET, 2000, 50)
     assert event.threshold_scale == pytest.approx(77.47, abs=0.01)
     assert event.query_scale == 2 * event.threshold_scale
     assert event.threshold / event.threshold_scale == pytest.approx(66.4, abs=0.05)
     assert bassily_noise(BUDGET, 10, 1).threshold_scale == pytest.approx(21.55, abs=0.005)
-    assert liu_noise(BUDGET, 10, 1).threshold == pytest.approx(556, abs=2)
+    assert _liu_noise(BUDGET, 10, 1).threshold == pytest.approx(556, abs=2)
     assert bassily_noise(BUDGET, 10, 1).threshold == pytest.approx(724, abs=2)
 
 
@@ -196,7 +196,7 @@ def test_calibrated_events_keep_the_budget(calibration, most, budget):
     assert delta <= budget.delta
     if calibration == "tight":
         assert delta > 0.2 * budget.delta
-        paper = needed_distance(liu_noise(budget, 100, most))
+        paper = needed_distance(_liu_noise(budget, 100, most))
         assert needed_distance(found.stream_event()) < 0.5 * paper
     assert found.max_abstentions == most
 

@@ -170,7 +170,7 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
     weights = tuple(max(1, weight) for weight in weights[:size])
     for table in (weights, table_weights(n_teachers, 20.0, 0.002)):
         event = table_event(table, 1, n_teachers)
-        curve = room.table_corners(event.chances)
+        curve = room._table_corners(event.chances)
         p = [Fraction(value) for value in curve.p]
         q = [Fraction(a) + Fraction(b) for a, b in zip(curve.p, curve.gap, strict=True)]
         assert all(first < second for first, second in itertools.pairwise(p))

@@ -16,7 +16,7 @@ from secretballot.bases import (
 )
 from secretballot.data import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.student_export import add_basis
+from secretballot.report.student_export import _add_basis
 from secretballot.report.student_graph import DOUBLE, Graph
 
 #: Digits of 8 x 8 pixels, each pixel doubled both ways.
@@ -52,7 +52,7 @@ def test_no_sum_of_maps_reaches_what_floats_round(side):
 def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(basis):
     graph = Graph()
     points = graph.input("points", DOUBLE, 256)
-    coordinates = add_basis(basis, points)
+    coordinates = _add_basis(basis, points)
     model = graph.to_bytes([(coordinates, "said", DOUBLE, basis.n_directions_)], {})
     found = onnxruntime.InferenceSession(model).run(None, {"points": ROWS})[0]
     assert (found == basis.integers(ROWS)).all()

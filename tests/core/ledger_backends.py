@@ -57,14 +57,14 @@ def refusal(place: str | Path) -> str:
 
 def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no file of SQLite have more pages than it has now."""
-    connect = sqlite.connect
+    connect = sqlite._connect
 
     def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
         connection = connect(place)
         connection.execute("PRAGMA max_page_count = 1")
         return connection
 
-    monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)
+    monkeypatch.setattr(sqlite, "_connect", connect_to_full_disk)
 
 
 class FileLedgers:

@@ -167,7 +167,7 @@ def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger) -> None:
 def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_it(
     ledger: sb.Ledger, spy: _SpyNoise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(releasing, "BLOCK", 2)
+    monkeypatch.setattr(releasing, "_BLOCK", 2)
     stream = opened(LABELS, ledger)
 
     add = AnswerPage.add

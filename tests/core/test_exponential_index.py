@@ -15,11 +15,11 @@ from exact_games.statistics import outcomes_p_value
 from flips import flip_law
 from secretballot.core import exponential
 from secretballot.core.exponential import (
-    exp_bounds,
+    _exp_bounds,
+    _locate,
+    _range_bounds,
+    _running_bounds,
     least_quotient,
-    locate,
-    range_bounds,
-    running_bounds,
 )
 from secretballot.core.noise import ExactNoise
 
@@ -61,18 +61,18 @@ def test_bounds_of_the_exponential_hold_and_are_two_apart():
                 true = mpmath.ldexp(
                     mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator), bits
                 )
-                low, high = exp_bounds(exponent, bits)
+                low, high = _exp_bounds(exponent, bits)
                 assert low < true < high <= low + 2
-    assert exp_bounds(Fraction(0), 70) == (1 << 70, 1 << 70)
-    assert exp_bounds(Fraction(10**9), 70) == (0, 1)
-    low, high = exp_bounds(Fraction(1, 10**30), 70)
+    assert _exp_bounds(Fraction(0), 70) == (1 << 70, 1 << 70)
+    assert _exp_bounds(Fraction(10**9), 70) == (0, 1)
+    low, high = _exp_bounds(Fraction(1, 10**30), 70)
     assert low < 1 << 70 <= high <= low + 2
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 77.7])
 def test_bounds_of_running_sums_hold_and_are_near(scale):
     gaps, sizes = np.array([0, 1, 2, 5, 11, 40, 41]), np.array([1, 3, 1, 10**6, 2, 1, 9])
-    lower, upper = running_bounds(gaps, sizes, Fraction(scale), 90)
+    lower, upper = _running_bounds(gaps, sizes, Fraction(scale), 90)
     with mpmath.workprec(PRECISION):
         true = mpmath.mpf(0)
         for low, high, gap, size in zip(lower, upper, gaps.tolist(), sizes.tolist(), strict=True):
@@ -122,7 +122,9 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(
 ):
     monkeypatch.setattr(exponential, "_SPARE_BITS", spare + (64 if of is chosen_range else 0))
     looks = []
-    monkeypatch.setattr(exponential, "locate", lambda *known: looks.append(known) or locate(*known))
+    monkeypatch.setattr(
+        exponential, "_locate", lambda *known: looks.append(known) or _locate(*known)
+    )
     with mpmath.workprec(PRECISION):
         sums, choose = of(scale)
         edges = [Fraction(int(mpmath.floor(mpmath.ldexp(edge, 2000))), 2**2000) for edge in sums]
@@ -219,7 +221,7 @@ places = st.integers(1, 12).flatmap(
 def test_bounds_hold_and_are_as_near_as_stated(sides, scale):
     starts, ends = sides
     bits = 64 + 4 * len(starts).bit_length()
-    lower, upper = range_bounds(starts, ends, Fraction(scale), bits)
+    lower, upper = _range_bounds(starts, ends, Fraction(scale), bits)
     with mpmath.workprec(PRECISION):
         weights = weights_of_ranges(starts, ends, scale)
         best = max(0, *(int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)))
@@ -251,7 +253,7 @@ def test_the_mean_over_orders_is_one_of_all_heads():
 def test_every_coin_is_decided_by_all_digits_of_its_uniform_real(monkeypatch):
     monkeypatch.setattr(exponential, "_FLIP_BITS", 8)
     exponent = Fraction(3, 7)
-    low, _ = exponential.exp_bounds(exponent, 4000)
+    low, _ = exponential._exp_bounds(exponent, 4000)
     for away in (3, 20, 70, 700):
         for sign in (-1, 1):
             number = low + (sign << (4000 - away))
@@ -289,7 +291,7 @@ def test_bounds_hold_where_the_exponential_is_all_but_an_integer(bits, share):
     for n in range(max(1, largest - 99), largest + 1):
         with mpmath.workprec(900):
             exponent = int(mpmath.floor(mpmath.ldexp(bits * mpmath.log(2) - mpmath.log(n), 800)))
-        low, high = exp_bounds(Fraction(exponent, 2**800), bits)  # above n
+        low, high = _exp_bounds(Fraction(exponent, 2**800), bits)  # above n
         assert low <= n < high
-        low, high = exp_bounds(Fraction(exponent + 1, 2**800), bits)  # below
+        low, high = _exp_bounds(Fraction(exponent + 1, 2**800), bits)  # below
         assert low < n <= high

@@ -12,7 +12,7 @@ import pytest
 from exact_games.games import adaptive_delta
 from secretballot.accounting import BoundedRange, delta_upper
 from secretballot.core.exponential import least_quotient
-from secretballot.core.mechanisms import ExponentialChoice, State, rank_distances
+from secretballot.core.mechanisms import ExponentialChoice, State, _rank_distances
 from secretballot.core.types import ScoreShape
 from secretballot.teachers.votes import guarantee_of
 
@@ -93,7 +93,7 @@ def all_votes(n_teachers, n_positions):
 
 
 def distances_of(votes, rank, n_positions):
-    return rank_distances(np.bincount(votes, minlength=n_positions)[None], rank)[0]
+    return _rank_distances(np.bincount(votes, minlength=n_positions)[None], rank)[0]
 
 
 def laws(rank, n_positions, n_teachers, scale):

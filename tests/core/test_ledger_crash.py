@@ -63,7 +63,7 @@ def settle(place: str) -> None:
         found = DatabasePlace(place)
         store = postgres.PostgresStore(found)
         with store.begun(write=True) as connection:
-            connection.execute(postgres.LOCK.format(schema=found.schema))
+            connection.execute(postgres._LOCK.format(schema=found.schema))
             if not postgres._is_there(connection):
                 return
         with store.transaction(write=True):

@@ -179,7 +179,7 @@ def test_older_rows_put_back_are_noticed_by_a_living_handle(place: str, ledgers:
 @pytest.fixture
 def long(ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch) -> str:
     """A ledger of which a new reader follows the last two rows of nine."""
-    monkeypatch.setattr(rows, "NEWEST", 2)
+    monkeypatch.setattr(rows, "_NEWEST", 2)
     place = ledgers.place("long")
     make_three(place)
     with Ledger.open_existing(place).answering(3) as page:
@@ -235,7 +235,7 @@ def test_what_is_spent_is_read_from_the_newest_row_and_is_what_all_rows_come_to(
     long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = Ledger.open_existing(long)
-    monkeypatch.setattr(rows, "NEWEST", 10**6)
+    monkeypatch.setattr(rows, "_NEWEST", 10**6)
     whole = Ledger.open_existing(long)
     assert short.spent() == whole.spent()
     assert short.releases() == whole.releases() == 3

@@ -227,7 +227,7 @@ def test_a_file_that_is_taken_away_or_replaced_is_noticed_by_a_living_handle(pat
 def test_locked_ledger_says_so_after_the_wait(
     path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
 ) -> None:
-    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
+    monkeypatch.setattr(sqlite, "_WAIT_S", 0.05)
     ledger = Ledger(path, dataset="registry")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(f"BEGIN {lock}")
@@ -275,11 +275,11 @@ def test_a_journal_that_stays_as_it_was_is_refused(
     connect = partial(sqlite3.connect, factory=Stubborn)
     monkeypatch.setattr(sqlite3, "connect", connect)
     with pytest.raises(LedgerError, match="keeps its journal in mode 'wal'; close"):
-        sqlite.connect(path)
+        sqlite._connect(path)
 
 
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
-    with closing(sqlite.connect(path)) as connection:
+    with closing(sqlite._connect(path)) as connection:
         settings = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "fullfsync", "busy_timeout")
@@ -317,8 +317,8 @@ class FailingConnection:
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each of the next commits that fails is done all the same."""
     coming: list[bool] = []
-    connect = sqlite.connect
-    monkeypatch.setattr(sqlite, "connect", lambda path: FailingConnection(connect(path), coming))
+    connect = sqlite._connect
+    monkeypatch.setattr(sqlite, "_connect", lambda path: FailingConnection(connect(path), coming))
     return coming
 
 

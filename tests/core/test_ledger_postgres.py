@@ -66,7 +66,7 @@ def wait_until(server: PostgresServer, query: str, *, rows: bool) -> None:
 def test_a_lock_that_lasts_is_one_sentence(
     place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "WAIT_S", 0.1)
+    monkeypatch.setattr(postgres, "_WAIT_S", 0.1)
     number = buy(ledger, "plan")
     other = Ledger.open_existing(place)
     with ledger.answering(number):
@@ -79,7 +79,7 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
     postgres_server: PostgresServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = buy(ledger, "plan")
-    monkeypatch.setattr(postgres, "IDLE_S", 0.2)
+    monkeypatch.setattr(postgres, "_IDLE_S", 0.2)
 
     def hang() -> None:
         with ledger.answering(number) as page:
@@ -153,7 +153,7 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
         ((pid,),) = postgres_server.run(waits)
         postgres_server.run(f"SELECT pg_cancel_backend({pid})")
 
-    monkeypatch.setattr(postgres, "SILENCE_S", 3.0)  # a look at it waits for a standby, too
+    monkeypatch.setattr(postgres, "_SILENCE_S", 3.0)  # a look at it waits for a standby, too
     # warnings that a role does not want to see are seen all the same
     postgres_server.run("ALTER ROLE postgres SET client_min_messages = 'error'")
     ledger = Ledger.open_existing(str(ledger.place))
@@ -230,7 +230,7 @@ def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a connection up soon that hangs."""
-    monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
+    monkeypatch.setattr(postgres, "_SILENCE_S", 1.6)
 
 
 @pytest.mark.usefixtures("soon")

@@ -32,9 +32,9 @@ from secretballot.core.mechanisms import (
     State,
     TableLabels,
     VoteQuantiles,
+    _rank_distances,
     margin,
     plurality,
-    rank_distances,
     stability,
     weights_of,
     weights_text,
@@ -532,7 +532,7 @@ def test_nothing_leaves_64_bits_and_all_answers_can_be_stored():
     grid[0, -1] = most
     found, _ = drawn(NoisyMeans(sigma=1.0), votes(4096, most), grid, ScriptedNoise([-3]))
     assert found.tolist() == [[most * 4095 - 3]]
-    assert rank_distances(grid, most).max() == most
+    assert _rank_distances(grid, most).max() == most
 
 
 def test_every_stage_draws_with_its_own_scale():

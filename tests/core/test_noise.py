@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from secretballot.core import noise as room
-from secretballot.core.noise import MAX_SCALE, ExactNoise, entropy_bytes
+from secretballot.core.noise import _MAX_SCALE, ExactNoise, entropy_bytes
 from secretballot.exceptions import ParameterError
 
 SCORES = np.array([1, 2])
@@ -32,7 +32,7 @@ def test_every_call_draws_anew(source, draw):
 
 def test_the_largest_scale_stays_far_inside_64_bits(source):
     # one of 1000 draws is 1024 scales away with probability 1000 exp(-1024)
-    assert np.abs(source.discrete_laplace(MAX_SCALE, 1000)).max() < 2**50
+    assert np.abs(source.discrete_laplace(_MAX_SCALE, 1000)).max() < 2**50
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_largest_scale_stays_far_inside_64_bits(source):
     ],
 )
 @pytest.mark.parametrize(
-    "scale", [0.0, -1.0, float("nan"), float("inf"), 2.0 * MAX_SCALE, "3", True, None]
+    "scale", [0.0, -1.0, float("nan"), float("inf"), 2.0 * _MAX_SCALE, "3", True, None]
 )
 def test_a_scale_that_is_no_scale_is_refused(source, draw, of, scale):
     with pytest.raises(ParameterError, match=r"sigma|scale"):

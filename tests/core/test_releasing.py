@@ -359,7 +359,7 @@ def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
     assert found.given.all()
     assert found.left == 0
     assert ledger.spent() == (2.0, 1e-5)
-    assert [len(content) for content in files.values()] == [releasing.STATE_BYTES]
+    assert [len(content) for content in files.values()] == [releasing._STATE_BYTES]
 
 
 def test_answers_of_a_stream_that_may_stop_are_stored_one_by_one(monkeypatch: Any) -> None:

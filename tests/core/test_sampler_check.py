@@ -12,17 +12,17 @@ from secretballot.core import noise as room
 from secretballot.core.noise import ExactNoise
 from secretballot.core.sampler import (
     _ALARM,
-    FALSE_ALARM,
-    SAMPLES,
+    _FALSE_ALARM,
+    _SAMPLES,
     Sample,
     _fits,
+    _listed_distribution,
     _looked_at,
+    _most_apart,
     first_failure,
-    listed_distribution,
-    most_apart,
 )
 
-IDS = [f"{sample.kind} {sample.scale:g}" for sample in SAMPLES]
+IDS = [f"{sample.kind} {sample.scale:g}" for sample in _SAMPLES]
 CHUNK = 1 << 14
 
 
@@ -34,9 +34,9 @@ def detection_probability(sample: Sample, other: np.ndarray) -> float:
     ----------
     sample : Sample
     other : ndarray of float64, shape (n_values,)
-        Probabilities of the other distribution on the values that `listed_distribution` returns.
+        Probabilities of the other distribution on the values that `_listed_distribution` returns.
     """
-    values, law = listed_distribution(sample.kind, sample.scale)
+    values, law = _listed_distribution(sample.kind, sample.scale)
     counts = np.arange(sample.size + 1)
     best = 0.0
     for numbers, chances in islice(_looked_at(values, values, law, CHUNK), 4):
@@ -44,12 +44,12 @@ def detection_probability(sample: Sample, other: np.ndarray) -> float:
         place = np.argmax(np.abs(expected - got))
         apart = np.abs(counts / sample.size - expected[place])
         chance = np.diff(bdtr(counts, sample.size, min(got[place], 1.0)), prepend=0.0)
-        best = max(best, float(chance[apart > most_apart(sample.size)].sum()))
+        best = max(best, float(chance[apart > _most_apart(sample.size)].sum()))
     return best
 
 
 def rescaled(kind: str, scale: float, factor: float) -> np.ndarray:
-    values, _ = listed_distribution(kind, scale)
+    values, _ = _listed_distribution(kind, scale)
     wide = scale * factor
     weights = np.exp(-np.abs(values) / wide if kind == "laplace" else -(values**2) / (2 * wide**2))
     return weights / weights.sum()
@@ -58,7 +58,7 @@ def rescaled(kind: str, scale: float, factor: float) -> np.ndarray:
 def laplace_of_wrong_exp() -> np.ndarray:
     """Return the noise of OpenDP 0.14.0 at scale 3: it draws the event of probability exp(-2/3)
     with exp(-1/2)."""
-    values, _ = listed_distribution("laplace", 3.0)
+    values, _ = _listed_distribution("laplace", 3.0)
     steps = np.array([0.0, -1 / 3, -1 / 2])
     weights = np.exp(steps[np.abs(values) % 3] - np.abs(values) // 3)
     return weights / weights.sum()
@@ -73,7 +73,7 @@ class Sampler:
     def __call__(self, kind: str, scale: float, size: int) -> np.ndarray:
         if self.fault == "seeded":
             self.rng = np.random.default_rng(0)
-        values, probabilities = listed_distribution(kind, scale)
+        values, probabilities = _listed_distribution(kind, scale)
         if self.fault == "wrong exp" and (kind, scale) == ("laplace", 3.0):
             probabilities = laplace_of_wrong_exp()
         elif self.factor != 1:
@@ -97,7 +97,7 @@ class Sampler:
 
 def test_the_installed_sampler_and_a_right_one_pass() -> None:
     # the check refuses a right sampler with probability at most FALSE_ALARM
-    assert FALSE_ALARM <= 1e-9
+    assert _FALSE_ALARM <= 1e-9
     source = ExactNoise()
     draws = {"laplace": source.discrete_laplace, "gaussian": source.discrete_gaussian}
     assert first_failure(lambda kind, *given: draws[kind](*given), room._CHUNK) is None
@@ -118,16 +118,16 @@ def test_every_fault_is_found(fault: str) -> None:
     assert len(found) < 200
 
 
-@pytest.mark.parametrize("sample", SAMPLES[:-1], ids=IDS[:-1])
+@pytest.mark.parametrize("sample", _SAMPLES[:-1], ids=IDS[:-1])
 @pytest.mark.parametrize("factor", [0.7, 1.3])
 def test_noise_of_another_scale_is_refused_as_surely_as_stated(sample, factor) -> None:
     assert detection_probability(sample, rescaled(sample.kind, sample.scale, factor)) > 1 - 1e-5
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+@pytest.mark.parametrize("sample", _SAMPLES, ids=IDS)
 def test_right_noise_is_hardly_ever_refused(sample) -> None:
-    values, right = listed_distribution(sample.kind, sample.scale)
-    assert detection_probability(sample, right) < FALSE_ALARM / len(SAMPLES)
+    values, right = _listed_distribution(sample.kind, sample.scale)
+    assert detection_probability(sample, right) < _FALSE_ALARM / len(_SAMPLES)
     tails = islice(_looked_at(values, values, right, CHUNK), 4, 6)
     for (_, chances), most in zip(tails, (0.05, 0.01), strict=True):
         assert most / 20 < chances[1] <= most

@@ -251,8 +251,8 @@ def plane(n=2000, seed=0):
 
 
 def second_look(document):
-    second.certificate.check_mechanism(document)
-    second.certificate.check_account(document)
+    second.certificate._check_mechanism(document)
+    second.certificate._check_account(document)
 
 
 def fitted(X, y, **settings):

@@ -70,7 +70,7 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     assert said["certificate"] == released(kind).certificate["digest"]
     assert ledger.spent().epsilon == pytest.approx(0.02)
     assert sb.verify_certificate(model.certificate_).ok
-    second.certificate.check_mechanism(model.certificate_)
+    second.certificate._check_mechanism(model.certificate_)
 
 
 def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again():

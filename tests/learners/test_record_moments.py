@@ -104,8 +104,8 @@ def test_both_verifiers_confirm_the_certificate(kind, relation):
         made = of_kind(kind) if relation == "add-remove" else first_part(kind, relation=relation)
         document = made.certificate_
     assert [one.detail for one in sb.verify_certificate(document).checks if not one.ok] == []
-    assert "event" in second.certificate.check_mechanism(document)
-    assert second.priced("price", document).verdict == second.CONFIRMED
+    assert "event" in second.certificate._check_mechanism(document)
+    assert second._priced("price", document).verdict == second.CONFIRMED
     mechanism, replaced = stated(document), relation == "replace-one"
     factor = 4 if replaced else 1
     assert document["events"][0]["squared_sensitivity"] == factor * mechanism["bound"] ** 2

@@ -20,7 +20,7 @@ import secretballot as sb
 import secretballot_verify as second
 from made_certificates import files_in, reseal
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.release import ReleaseJob, model_of_certificate, publish
+from secretballot.publishing.release import ReleaseJob, _model_of_certificate, publish
 from secretballot.released import ReleasedLabels
 
 RNG = np.random.default_rng(0)
@@ -220,7 +220,7 @@ def test_other_points_or_settings_are_refused(points, changes, words):
     document = json.loads(json.dumps(fitted("moments").released_.to_json()))
     document["certificate"]["public"] |= changes
     with pytest.raises(DataError, match=words):
-        model_of_certificate(ReleasedLabels.from_json(document), points)
+        _model_of_certificate(ReleasedLabels.from_json(document), points)
 
 
 def test_a_refusal_leaves_no_folder(tmp_path):

@@ -18,7 +18,7 @@ from secretballot._validation import MissingExtraError
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import ReleaseJob, check_parts, job_bytes, publish
+from secretballot.publishing.release import ReleaseJob, _job_bytes, check_parts, publish
 
 HERE = Path(__file__).parent
 
@@ -110,7 +110,7 @@ def test_a_job_that_fails_is_one_sentence_and_the_next_one_works(tmp_path, job, 
 
 
 def test_a_failing_disk_is_told_as_such(tmp_path, make_released):
-    job = job_bytes(ReleaseJob(make_released(), without=("report",)))
+    job = _job_bytes(ReleaseJob(make_released(), without=("report",)))
     with pytest.raises(FileNotFoundError):
         start_publishing().perform(job, str(tmp_path / "nowhere"), lambda _: None)
 
@@ -135,7 +135,7 @@ publish(sys.argv[1], pickle.load(open(sys.argv[2], "rb")))
 
 
 def test_no_process_outlives_the_program(tmp_path, job):
-    (tmp_path / "job").write_bytes(job_bytes(job("Endless")))
+    (tmp_path / "job").write_bytes(_job_bytes(job("Endless")))
     places = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     # fonts are found where they were: to look for them anew takes seconds
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": places}

@@ -20,7 +20,7 @@ import secretballot as sb
 from secretballot.cli import app
 from secretballot.exceptions import CertificateError, DataError, ParameterError, ResourceError
 from secretballot.publishing import signing
-from secretballot.publishing.process import PublishingProcess
+from secretballot.publishing.process import _PublishingProcess
 from secretballot.publishing.release import make_release, write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.student_load import load_student
@@ -40,7 +40,7 @@ def made_here(monkeypatch):
     def perform(_, job, folder, say):
         return make_release(pickle.loads(job), Path(folder), say)
 
-    monkeypatch.setattr(PublishingProcess, "perform", perform)
+    monkeypatch.setattr(_PublishingProcess, "perform", perform)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from secretballot.exceptions import BudgetError, DataError, LedgerError, Paramet
 from secretballot.released import ReleasedTable
 from secretballot.report.certificate import certificate_digest
 from secretballot.teachers.votes import label_shape
-from secretballot_verify.certificate import FIELDS
+from secretballot_verify.certificate import _FIELDS
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -82,14 +82,14 @@ def second_verdict(certificate: dict[str, Any]) -> str:
     """Return what the second verifier finds in a certificate: ok, or what is wrong with it."""
     listed = certificate | {"files": {"README.txt": {"sha256": "0" * 64, "bytes": 1}}}
     try:
-        second.certificate.check_shape(listed, FIELDS, "certificate")
-        second.certificate.check_mechanism(certificate)
-        second.certificate.check_counts(certificate)
-        second.certificate.check_account(certificate)
-        second.certificate.check_assumptions(certificate)
+        second.certificate.check_shape(listed, _FIELDS, "certificate")
+        second.certificate._check_mechanism(certificate)
+        second.certificate._check_counts(certificate)
+        second.certificate._check_account(certificate)
+        second.certificate._check_assumptions(certificate)
     except second.WrongError as error:
         return str(error)
-    return second.priced("price", certificate).verdict
+    return second._priced("price", certificate).verdict
 
 
 @pytest.mark.parametrize("kind", KINDS)

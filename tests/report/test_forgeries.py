@@ -346,7 +346,7 @@ def test_no_change_of_fields_together_claims_more_than_was_paid(name):
         if touched and not (name == "more queries" and kind in STREAMS):
             assert not verify_certificate(document).ok, kind
             if name in OF_SUMS and kind.startswith("sums, "):
-                told = [second.terms_of(one) for one in (issued(kind).certificate, document)]
+                told = [second._terms_of(one) for one in (issued(kind).certificate, document)]
                 verdicts = [{one.verdict for one in found} for found in told]
                 assert verdicts[0] == {second.CONFIRMED}
                 assert second.REFUSED in verdicts[1], kind
@@ -369,7 +369,7 @@ NO_STARTS = {
 def test_both_verifiers_refuse_what_is_no_start_and_a_start_where_no_stage_has_one():
     started, place = issued("sums, started from labels").certificate, ("public", "start")
     start = started["public"]["start"]
-    second.certificate.check_mechanism(started)
+    second.certificate._check_mechanism(started)
     forged = {name: changed(started, place, forge(start)) for name, forge in NO_STARTS.items()}
     # the mechanism of a choice may say what it likes of its candidates
     kinds = [kind for kind in KINDS if not kind.startswith("sums") and kind != "choice"]
@@ -378,7 +378,7 @@ def test_both_verifiers_refuse_what_is_no_start_and_a_start_where_no_stage_has_o
     for name, document in forged.items():
         assert not verify_certificate(renewed(document)).ok, name
         with pytest.raises(second.WrongError):
-            second.certificate.check_mechanism(renewed(document))
+            second.certificate._check_mechanism(renewed(document))
 
 
 def first_row(lines, row):

@@ -219,7 +219,7 @@ def test_what_is_no_file_or_too_large_is_refused(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="cannot be read"):
         load_student(tmp_path / "nothing.onnx")
     (tmp_path / "large.onnx").write_bytes(LINEAR)
-    monkeypatch.setattr(load, "LARGEST_FILE", 100)
+    monkeypatch.setattr(load, "_LARGEST_FILE", 100)
     with pytest.raises(DataError, match="are read"):
         load_student(tmp_path / "large.onnx")
 

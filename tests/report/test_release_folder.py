@@ -17,11 +17,11 @@ from sklearn.linear_model import LogisticRegression
 from made_certificates import failed, renewed, reseal
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing import release as release_module
-from secretballot.publishing.release import ReleaseJob, write_files
+from secretballot.publishing.release import ReleaseJob, _write_files
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import labels_blocks, labels_digest
-from secretballot.report.verification import read_certificate, read_labels, verify_certificate
-from secretballot_verify import check_files
+from secretballot.report.verification import _read_labels, read_certificate, verify_certificate
+from secretballot_verify import _check_files
 
 
 @pytest.fixture(name="X_public")
@@ -43,7 +43,7 @@ def test_a_folder_holds_what_may_be_published(tmp_path, student, X_public):
     pytest.importorskip("onnxruntime")
     schema = {"columns": [{"name": "age <years>"}]}
     released = binary()
-    written = write_files(tmp_path, ReleaseJob(released, None, X_public, schema), student=student)
+    written = _write_files(tmp_path, ReleaseJob(released, None, X_public, schema), student=student)
     assert written.left_out == {}
     texts = {"README.txt", "model-card.md", "report.html", "labels.csv"}
     parts = {"certificate.json", "schema.json", "student.onnx"}
@@ -64,12 +64,12 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path):
     )
     for released in (mixed, ReleasedLabels(two.queries, two.labels, two.classes, 250)):
         with pytest.raises(CertificateError, match="not the one of these"):
-            write_files(tmp_path, ReleaseJob(released))
+            _write_files(tmp_path, ReleaseJob(released))
     assert "certificate.json" not in names(tmp_path)
 
 
 def test_the_time_of_writing_is_not_told(tmp_path):
-    written = write_files(tmp_path, ReleaseJob(binary()))
+    written = _write_files(tmp_path, ReleaseJob(binary()))
     issued = datetime.fromisoformat(written.certificate["issued"]).timestamp()
     assert {path.stat().st_mtime for path in (tmp_path, *tmp_path.iterdir())} == {issued}
 
@@ -79,14 +79,14 @@ def test_a_reason_tells_no_address(tmp_path, student, monkeypatch):
         raise DataError(f"{object()!r} cannot be written.")
 
     monkeypatch.setattr(release_module, "student_bytes", refuse)
-    written = write_files(tmp_path, ReleaseJob(binary()), student=student)
+    written = _write_files(tmp_path, ReleaseJob(binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
 
 
 def test_released_labels_are_written_as_parquet_too(tmp_path):
     pytest.importorskip("pyarrow")
     released = withheld(classes=("01", "1"))
-    write_files(tmp_path, ReleaseJob(released, parquet=True))
+    _write_files(tmp_path, ReleaseJob(released, parquet=True))
     table = pd.read_parquet(tmp_path / "labels.parquet")
     assert {*table["label"].dropna()} <= {"01", "1"}  # texts stay texts
     as_text = pd.read_csv(tmp_path / "labels.csv", dtype={"label": object})
@@ -94,7 +94,7 @@ def test_released_labels_are_written_as_parquet_too(tmp_path):
     assert table["label"].isna().equals(table["abstained"])
     assert verify_certificate(tmp_path).ok
     certificate = json.loads((tmp_path / "certificate.json").read_text())
-    assert "answers.parquet" not in check_files(certificate, str(tmp_path))
+    assert "answers.parquet" not in _check_files(certificate, str(tmp_path))
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_what_is_written_is_read_back(n_counts):
     shape = (400,) if n_counts == 1 else (400, n_counts)
     counts = rng.integers(-(10**6), 10**6, shape) if n_counts else None
     queries = rng.permutation(10**6)[:400]
-    found = read_labels(text(queries, labels, classes, counts).encode(), classes, n_counts)
+    found = _read_labels(text(queries, labels, classes, counts).encode(), classes, n_counts)
     np.testing.assert_array_equal(found[0], queries)
     np.testing.assert_array_equal(found[1], labels)
     assert (found[2] is None) == (counts is None)
@@ -262,9 +262,9 @@ GENUINE = b"query,label,abstained\n3,no,false\n5,,true\n9,yes,false\n"
     ids=range(25),
 )
 def test_nothing_but_what_a_release_writes_is_read(content):
-    read_labels(GENUINE, ["no", "yes"], 0)
+    _read_labels(GENUINE, ["no", "yes"], 0)
     with pytest.raises(DataError, match=r"^labels\.csv .*give the labels\.csv of the release\.$"):
-        read_labels(content, ["no", "yes"], 0)
+        _read_labels(content, ["no", "yes"], 0)
 
 
 def test_counts_must_be_there_exactly_where_they_are_stated():
@@ -272,4 +272,4 @@ def test_counts_must_be_there_exactly_where_they_are_stated():
     written = text(np.arange(2), np.arange(2), ["a", "b"], counts).encode()
     for columns in (0, 1, 3):
         with pytest.raises(DataError):
-            read_labels(written, ["a", "b"], columns)
+            _read_labels(written, ["a", "b"], columns)

@@ -14,14 +14,14 @@ from sklearn.linear_model import LogisticRegression
 import secretballot_verify as second
 from made_certificates import ACCOUNT, failed, renewed, reseal
 from secretballot.exceptions import CertificateError
-from secretballot.publishing.page import Facts, render_page, say, sentences
+from secretballot.publishing.page import Facts, _say, _sentences, render_page
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate import with_about
 from secretballot.report.metrics import (
-    metrics_of,
+    _metrics_of,
+    _wilson_interval,
     metrics_of_student,
     paired_difference,
-    wilson_interval,
 )
 from secretballot.report.verification import verify_certificate
 from secretballot.report.wording import at_most_text, percent_text
@@ -127,7 +127,7 @@ def test_hostile_names_stay_text():
 
 @pytest.mark.parametrize("make", [chosen, summed])
 def test_labels_of_the_model_itself_are_no_test_of_it(make):
-    (said,) = sentences("quality", Facts(make()))
+    (said,) = _sentences("quality", Facts(make()))
     assert "the model's own predictions" in said
 
 
@@ -197,7 +197,7 @@ def test_hostile_words_stay_text_everywhere(tmp_path):
 )
 def test_large_epsilons_come_with_a_caution(epsilon, begins, sure):
     certificate = binary().certificate | {"epsilon": epsilon}
-    words = say("caution", certificate)
+    words = _say("caution", certificate)
     assert words.startswith(begins)
     assert sure in words
     assert bool(words) == bool(begins)
@@ -207,11 +207,11 @@ def test_the_total_of_the_account_is_said_where_it_is_more():
     certificate = binary().certificate
     assert certificate["composition"]["spent_after"]["epsilon"] > certificate["epsilon"]
     spent = certificate["composition"]["spent_after"]
-    assert f"cost ε = {spent['epsilon']:g} and δ =" in say("total", certificate)
+    assert f"cost ε = {spent['epsilon']:g} and δ =" in _say("total", certificate)
     account = certificate["composition"] | {
         "spent_after": {name: certificate[name] for name in ("epsilon", "delta")}
     }
-    assert say("total", certificate | {"composition": account}) == ""
+    assert _say("total", certificate | {"composition": account}) == ""
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ ANSWERS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 0, 0])
 
 
 def test_shares_are_those_counted_by_hand():
-    found = metrics_of(TRUTH, ANSWERS, ["a", "b", "c"])
+    found = _metrics_of(TRUTH, ANSWERS, ["a", "b", "c"])
     assert found.accuracy == pytest.approx(0.7)
     assert found.confusion == ((5, 1, 0), (1, 2, 0), (1, 0, 0))
     assert [one.recall for one in found.classes] == pytest.approx([5 / 6, 2 / 3, 0])
@@ -251,7 +251,7 @@ def test_area_and_calibration_of_two_classes():
     truth = np.array([0, 0, 1, 1])
     second = np.array([0.1, 0.6, 0.4, 0.9])
     answers = (second > 0.5).astype(int)
-    found = metrics_of(truth, answers, ["no", "yes"], np.column_stack([1 - second, second]))
+    found = _metrics_of(truth, answers, ["no", "yes"], np.column_stack([1 - second, second]))
     assert found.auc == pytest.approx(0.75)  # of the four pairs three are in order
     assert found.calibration is not None
     assert found.calibration.said == pytest.approx((0.9 + 0.6 + 0.6 + 0.9) / 4)
@@ -263,11 +263,11 @@ def test_area_and_calibration_of_two_classes():
 def test_wilson_interval_has_the_known_values():
     # Newcombe 1998, table I, method 3
     for found, low, high in (
-        (wilson_interval(81, 263), 0.2553, 0.3662),
-        (wilson_interval(0, 20), 0.0, 0.1611),
+        (_wilson_interval(81, 263), 0.2553, 0.3662),
+        (_wilson_interval(0, 20), 0.0, 0.1611),
     ):
         assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
-    assert wilson_interval(7, 7).high == 1.0
+    assert _wilson_interval(7, 7).high == 1.0
 
 
 def test_intervals_of_differences_hold_as_often_as_they_say():

@@ -21,7 +21,7 @@ import secretballot as sb
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.publishing.release import ONNX_OF_RAW_COLUMNS, usage_of
+from secretballot.publishing.release import _ONNX_OF_RAW_COLUMNS, _usage_of
 from secretballot.report.raw_columns import RawRows, refuse_long_vocabularies
 from secretballot.report.student_export import converted_student, student_bytes
 from secretballot.report.student_load import OnnxStudent, load_student
@@ -322,7 +322,7 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(tmp_path, monkeypatch
     (tmp_path / "release" / "student.onnx").write_bytes(content)
     frame = kinds_table(200, 7)
     frame.to_csv(tmp_path / "new.csv", index=False)
-    usage = usage_of({"student.onnx": ONNX_OF_RAW_COLUMNS}, schema.to_json())
+    usage = _usage_of({"student.onnx": _ONNX_OF_RAW_COLUMNS}, schema.to_json())
     monkeypatch.chdir(tmp_path / "release")
     found = {}
     exec("\n".join(usage["runtime_alone"]), found)

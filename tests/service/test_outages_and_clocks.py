@@ -87,7 +87,7 @@ def test_a_database_that_hangs_is_refused_and_comes_back(postgres_server, tmp_pa
         client.post(QUESTIONS, json={"points": points(3)}, headers=key)
         proxy.hang()  # for ever, as far as these connections are concerned
         with monkeypatch.context() as soon:  # a busy server that is well may take longer
-            soon.setattr(postgres, "SILENCE_S", 1.0)
+            soon.setattr(postgres, "_SILENCE_S", 1.0)
             refused = client.post(QUESTIONS, json={"points": points(2, 40)}, headers=key)
         problem(refused, "ledger-unavailable")
         assert refused.headers["retry-after"]

@@ -85,7 +85,7 @@ def test_killed_while_it_answers_it_goes_on_with_the_same_answers_and_a_locked_l
             question = {"json": {"points": points(1, 3000)}, "headers": key}
             with pytest.raises(httpx.ReadTimeout):
                 client.post(service.url + QUESTIONS, timeout=0.5, **question)
-            assert service.stop(sqlite.WAIT_S / 2) == 0
+            assert service.stop(sqlite._WAIT_S / 2) == 0
 
 
 def test_two_workers_answer_from_one_ledger_and_a_stop_answers_first_what_was_asked(

@@ -1,9 +1,11 @@
 """Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
 
 from secretballot.accounting.calibration import (
+    calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_pure,
     calibrate_sparse_vector,
+    calibrate_stream,
     calibrate_vote_table,
     least_scale,
     needed_distance,
@@ -21,7 +23,6 @@ from secretballot.accounting.recipes import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.table_calibration import calibrate_abstention_table, calibrate_stream
 from secretballot.core.events import (
     BinaryLabels,
     BoundedRange,

@@ -19,7 +19,7 @@ from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, neighbours_keep
 
 # below, one label in many millions is wrong, and a table would only grow longer
 _LEAST_CHANCE = 2.0**-40
-PRECISION = 1e-7  # relative, of a step in the logarithm of a chance
+_PRECISION = 1e-7  # relative, of a step in the logarithm of a chance
 _LONGEST_STEP = 3.0  # nats from one chance to the next
 
 
@@ -96,7 +96,7 @@ def _last_within(
         low, high = high, min(2 * high, most)
     # the function is nearly quadratic from 0 on, so its root is nearly linear
     below, above, aim = math.sqrt(max(0.0, moment(low))), math.sqrt(moment(high)), math.sqrt(limit)
-    while high - low > PRECISION * high:
+    while high - low > _PRECISION * high:
         share = (aim - below) / (above - below) if math.isfinite(above) else 0.5
         middle = low + min(max(share, 0.02), 0.98) * (high - low)
         found = math.sqrt(max(0.0, moment(middle)))
@@ -107,7 +107,7 @@ def _last_within(
     return low
 
 
-DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
+_DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 _LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
 _PLACES = 128  # at which a search looks at a table
 
@@ -146,8 +146,13 @@ def _walk(order: float, charge: float, false_answer: float, length: int) -> IntA
         here = found[-1]
         if WHOLE - here <= _LEAST_ABSTENTION:
             break
-        step = _largest_step(here / WHOLE, (WHOLE - here) / WHOLE, order, charge, step)
-        after = _last_weight(order, charge, here, _stepped_weight(here, step))
+        s, f = here / WHOLE, (WHOLE - here) / WHOLE
+        step = _largest_step(s, f, order, charge, step)
+        # the weight whose log-odds are larger by the step; digits are lost where answers are rare,
+        # so that the search takes longer there
+        shrunk = f * math.exp(-step)
+        guess = _rounded_down(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
+        after = _last_weight(order, charge, here, max(guess, _later_weight(here, 1)))
         if after == here:  # the digits end
             break
         found.append(after)
@@ -169,7 +174,7 @@ def _last_weight(order: float, charge: float, here: int, guess: int) -> int:
         if here < at < WHOLE and neighbours_keep(order, charge, here, at):
             low, at = at, _later_weight(at, reach)
         else:
-            high, at = min(high, at), _earlier_weight(at, reach)
+            high, at = min(high, at), _rounded_down(max(1, at - reach * _weight_unit(at)))
         if at <= low or at >= high:
             break
         reach *= 2
@@ -186,7 +191,7 @@ def _last_weight(order: float, charge: float, here: int, guess: int) -> int:
 
 def _weight_unit(answer: int) -> int:
     """Return the distance of rounded weights near this one."""
-    return 1 << max(0, min(answer, WHOLE - answer).bit_length() - DIGITS)
+    return 1 << max(0, min(answer, WHOLE - answer).bit_length() - _DIGITS)
 
 
 def _rounded_down(answer: int) -> int:
@@ -198,21 +203,6 @@ def _rounded_down(answer: int) -> int:
 
 def _later_weight(answer: int, steps: int) -> int:
     return min(WHOLE, answer + steps * _weight_unit(answer))
-
-
-def _earlier_weight(answer: int, steps: int) -> int:
-    return _rounded_down(max(1, answer - steps * _weight_unit(answer)))
-
-
-def _stepped_weight(answer: int, log_odds_step: float) -> int:
-    """Return the rounded weight whose log-odds are larger by a step."""
-    s, f = answer / WHOLE, (WHOLE - answer) / WHOLE
-    if s < 0.5:
-        grown = s * math.exp(log_odds_step)
-        if grown < f:
-            return _rounded_down(min(WHOLE - 1, int(grown / (f + grown) * WHOLE)))
-    shrunk = f * math.exp(-log_odds_step)
-    return _rounded_down(WHOLE - max(1, math.ceil(shrunk / (s + shrunk) * WHOLE)))
 
 
 def _excess_over_one(step: float, s: float, f: float, order: float, charge: float) -> float:

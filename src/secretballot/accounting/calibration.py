@@ -1,16 +1,21 @@
 """Inverses of the prices: the least noise that keeps a promise.
 
-What is returned was priced, never only solved for. Also: how large a secret sample may be, and what
-a released estimate of the error level says about a planned stream.
+What is returned was priced, never only solved for. The search for Gaussian noise begins at the
+analytic Gaussian mechanism of Balle and Wang 2018, Theorem 8 (Dong, Roth and Su 2019); what is
+drawn is discrete and is priced as such. Also: the table of chances that answers the
+least stable queries within a budget, and the better of it and the sparse vector; how large a secret
+sample may be, and what a released estimate of the error level says about a planned stream.
 """
 
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import suppress
 
 import numpy as np
+from scipy.special import erfcx, ndtr
 
+from secretballot._typing import FloatArray
 from secretballot._validation import (
     RELATIONS,
     Relation,
@@ -20,13 +25,12 @@ from secretballot._validation import (
     check_probability,
 )
 from secretballot.accounting.abstention_table import distance_answered, table_weights
-from secretballot.accounting.rounding import (
-    bisect_down,
-    check_has_delta,
-    first_integer,
-    gaussian_mu,
-)
 from secretballot.core.events import (
+    MAX_CHARGE,
+    MAX_ORDER,
+    MIN_ANSWER,
+    MIN_CHARGE,
+    MIN_ORDER,
     BinaryLabels,
     BoundedRange,
     ClassLabels,
@@ -62,6 +66,104 @@ from secretballot.core.streams import (
 from secretballot.core.types import MAX_SCALE, MIN_SCALE
 from secretballot.exceptions import Parameter, ParameterError
 
+# --- searches that stop on the safe side, what all refuse, and where Gaussian noise begins ---
+
+
+def check_has_delta(budget: PrivacyBudget, what: str) -> None:
+    """Refuse a budget without a delta for noise that needs one.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0; names what needs more.
+    """
+    if not budget.delta > 0:
+        raise ParameterError(
+            Parameter("delta"),
+            f" is {budget.delta}; {what} needs a delta above 0, such as 1e-6. Votes may be released"
+            " under Laplace noise, whose delta is 0.",
+        )
+
+
+def bisect_down(
+    holds: Callable[[float], bool], low: float, high: float, *, tolerance: float = 1e-13
+) -> float:
+    """Return the smallest argument in [low, high] from which on `holds`, rounded up to relative
+    `tolerance`.
+
+    `holds` must be false then true. The returned argument was itself tested, or is `low`. Infinity
+    if it never holds.
+    """
+    if holds(low):
+        return low
+    if not holds(high):
+        return math.inf
+    while high - low > tolerance * high:
+        middle = math.sqrt(low * high) if low > 0 and high > 4 * low else (low + high) / 2
+        if not low < middle < high:
+            break
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def first_integer(holds: Callable[[int], bool]) -> int:
+    """Return the smallest integer from 0 on at which `holds`, which stays true once it is.
+
+    It was tested at the integer that is returned, and at the one before.
+    """
+    high = 1
+    while not holds(high - 1):
+        high *= 2
+    low = high // 2  # everything below has failed
+    high -= 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _gaussian_delta(epsilon: float, mu: float) -> float:
+    """Return delta(epsilon) of the continuous Gaussian mechanism with sensitivity / sigma = `mu`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Any real number; negative values give the profile's other side.
+    mu : float
+        Positive.
+
+    Notes
+    -----
+    Phi(-a) - e^epsilon Phi(-b) with a = epsilon / mu - mu / 2, b = a + mu. Both terms share the
+    factor exp(-a^2 / 2) / 2, which is taken out so that small deltas keep their digits.
+    """
+    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if a < 0:
+        # e^epsilon Phi(-b) <= Phi(-a) <= 1: no overflow, and no cancellation that matters
+        upper = (
+            math.exp(-a * a / 2) * erfcx(b / math.sqrt(2)) / 2
+            if b > 0
+            else math.exp(epsilon) * ndtr(-b)
+        )
+        return float(max(0.0, ndtr(-a) - upper))
+    return float(math.exp(-a * a / 2) * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2))) / 2)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest mu with `_gaussian_delta` at most `delta` at `epsilon` (to 12 digits,
+    rounded down)."""
+    inverse = bisect_down(lambda noise: _gaussian_delta(epsilon, 1 / noise) <= delta, 1e-6, 1e9)
+    return 1 / inverse
+
+
+# --- the least noise ---
+
 # query noise over threshold noise, for the sparse vector
 _RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
 # the same where the threshold's noise is not charged at all, so that it may as well be small
@@ -78,18 +180,13 @@ _FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 _PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
-class Search(NamedTuple):
-    """How noise is searched for: the first step and what is left open, of the noise, and the share
-    of delta that may be left."""
-
-    step: float = 1e-6
-    tolerance: float = 1e-10
-    spare: float = 1e-9
-
-
+# how noise is searched for: the first step and what is left open, of the noise, and the share of
+# delta that may be left
+_Search = tuple[float, float, float]
+_USUAL_SEARCH = 1e-6, 1e-10, 1e-9
 # of labels a price takes up to a second; that of more classes jumps by some per cent where the list
 # of its game changes
-_SEARCHES = {"binary-labels": Search(0.01, 1e-5, 2e-3), "class-labels": Search(0.01, 1e-3, 5e-3)}
+_SEARCHES = {"binary-labels": (0.01, 1e-5, 2e-3), "class-labels": (0.01, 1e-3, 5e-3)}
 
 
 @functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
@@ -124,7 +221,7 @@ def least_scale(budget: PrivacyBudget, like: Event) -> float:
         _in_range(start * (1 - 1e-3))
     ):
         return start
-    search = _SEARCHES.get(like.parts()[-1].kind, Search())
+    search = _SEARCHES.get(like.parts()[-1].kind, _USUAL_SEARCH)
     found = _least_sigma(delta, budget.delta, start, search)
     if isinstance(like, BinaryLabels | ClassLabels):
         # where little noise keeps the budget delta of labels goes up and down with sigma, and
@@ -290,7 +387,7 @@ def _in_range(sigma: float) -> float:
 
 
 def _least_sigma(
-    delta: Callable[[float], float], target: float, start: float, search: Search
+    delta: Callable[[float], float], target: float, start: float, search: _Search
 ) -> float:
     """Return a sigma with `delta` at most `target`, and a neighbour below it where it is more.
 
@@ -304,9 +401,10 @@ def _least_sigma(
     def excess(sigma: float) -> float:
         return math.log(max(delta(sigma), 1e-300) / target)  # a table's may be nothing
 
-    low, high = _bracketing_sigmas(excess, start, search.step)
-    aim, halve = math.log1p(-search.spare / 2), False
-    while high[1] < 2 * aim and high[0] > low[0] * (1 + search.tolerance):
+    step, tolerance, spare = search
+    low, high = _bracketing_sigmas(excess, start, step)
+    aim, halve = math.log1p(-spare / 2), False
+    while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
         share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
         share = min(max(share, 0.01), 0.99)
         sigma = low[0] * (high[0] / low[0]) ** share
@@ -492,36 +590,124 @@ def _pattern_delta(event: SparseStream, epsilon: float, composed: bool) -> float
     return float(response_weights(t, loss) @ gain)
 
 
-_ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
+# --- tables of chances that a vote is answered ---
+
+# Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes
+# more of distance, so hardly any of delta should go to it.
+_TABLE_FAILURE = 0.04
+_ORDER_STEPS = (16, 4, 1)  # among the orders, of the search for the best one
+_CHARGE_MARGIN = 1e-8  # relative, of a charge; more than what the accountant rounds up
 
 
-class QuantileSlack(NamedTuple):
-    """How far beyond the threshold a released quantile must lie before it shows anything: by the
-    sum of both, except with some probability.
+def calibrate_abstention_table(
+    budget: PrivacyBudget, max_abstentions: int, *, order: float | None = None
+) -> TableStream:
+    """Return the table that answers the least stable queries within the budget.
 
-    Attributes
+    Compared by the distance at which a query is answered with probability 0.999.
+
+    Parameters
     ----------
-    estimate : int
-        Votes by which the estimate's own noise may exceed 0.
-    stream : int
-        Votes: all queries of the stream at a distance > threshold + stream are answered as long as
-        it runs.
+    budget : PrivacyBudget
+        With delta above 0.
+    max_abstentions : int
+        Number T of abstentions at which the stream stops.
+    order : float, optional
+        Order of the table's inequalities; the best one by default. A Renyi filter of another order
+        admits the table only if this one is at least its own.
 
-    Examples
-    --------
-    >>> from secretballot.accounting.calibration import QuantileSlack
-    >>> sum(QuantileSlack(estimate=4, stream=30))
-    34
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a number is out of its range, or no table keeps the budget.
     """
+    check_has_delta(budget, "a table of abstentions")
+    unstable = check_count("max_abstentions", max_abstentions)
+    found = _best_table(budget, unstable) if order is None else _table_at(budget, unstable, order)
+    if found is None:
+        raise ParameterError(
+            "No table with ",
+            Parameter("max_abstentions"),
+            f" {unstable} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer"
+            " abstentions, a larger epsilon or a larger delta.",
+        )
+    return found
 
-    estimate: int
-    stream: int
+
+@functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
+def _best_table(budget: PrivacyBudget, t: int) -> TableStream | None:
+    known: dict[int, float] = {}
+
+    def distance(place: int) -> float:
+        if place not in known:
+            order = float(ORDERS[place]) if 0 <= place < len(ORDERS) else None
+            event = None if order is None else _table_at(budget, t, order)
+            known[place] = math.inf if event is None else distance_answered(event)
+        return known[place]
+
+    # where noise is Gaussian the same order is best: most divergence for its order
+    best = int(np.argmax(_divergence_left(budget, ORDERS) / ORDERS))
+    for step in _ORDER_STEPS:
+        while True:
+            better = min((best - step, best, best + step), key=distance)
+            if better == best or not distance(better) < distance(best):
+                break
+            best = better
+    return _table_at(budget, t, float(ORDERS[best])) if distance(best) < math.inf else None
+
+
+def _divergence_left(budget: PrivacyBudget, orders: FloatArray) -> FloatArray:
+    """Return the largest divergence of each order that keeps the budget less the failures."""
+    target = (1 - _TABLE_FAILURE) * budget.delta
+    return budget.epsilon - np.maximum(0.0, lost_epsilon(orders, target))
+
+
+def _table_at(budget: PrivacyBudget, t: int, order: float) -> TableStream | None:
+    """Return the table of an order that uses up the budget, None where there is none."""
+    left = float(_divergence_left(budget, np.array([order]))[0])
+    charge = (order - 1) * left / t * (1 - _CHARGE_MARGIN)
+    answer = -math.expm1(math.log1p(-_TABLE_FAILURE * budget.delta) / t) * (1 - _CHARGE_MARGIN)
+    if not (MIN_ORDER <= order <= MAX_ORDER and charge >= MIN_CHARGE and answer >= MIN_ANSWER):
+        return None
+    event = TableStream(
+        order=order, charge=min(charge, MAX_CHARGE), false_answer=answer, abstentions=t
+    )
+    return event if delta_upper([event], budget.epsilon) <= budget.delta else None
+
+
+@functools.lru_cache(maxsize=256)
+def calibrate_stream(budget: PrivacyBudget, max_abstentions: int) -> Stream:
+    """Return the sparse vector or the table, whichever answers the less stable queries.
+
+    Compared by the distance at which a query is answered with probability 0.999. The sparse vector
+    is better where one abstention ends the stream.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, `max_abstentions` is not a positive integer, or neither keeps the budget.
+    """
+    try:
+        vector = calibrate_sparse_vector(budget, max_abstentions)
+    except ParameterError:
+        return calibrate_abstention_table(budget, max_abstentions)
+    with suppress(ParameterError):
+        both: list[Stream] = [vector, calibrate_abstention_table(budget, max_abstentions)]
+        return min(both, key=needed_distance)
+    return vector
+
+
+# --- what a released quantile says ---
+
+_ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
 
 def quantile_slack(
     epsilon: float, event: SparseStream, n_queries: int, beta: float
-) -> QuantileSlack:
-    """Return the slack between a released quantile and the threshold of a planned stream.
+) -> tuple[int, int]:
+    """Return the two parts of the slack between a released quantile and the threshold of a planned
+    stream, in votes: by how much the quantile's own noise may exceed 0, and how far beyond the
+    threshold all queries of the stream are answered as long as it runs.
 
     If the quantile exceeds threshold and slack then, except with probability `beta`, the share of
     the pool's points that it is about is answered wherever they are in the stream, as long as it
@@ -559,7 +745,7 @@ def quantile_slack(
     stream = first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
-    return QuantileSlack(estimate, stream)
+    return estimate, stream
 
 
 # denominator of sampling rates under add-remove, where no number of records is known

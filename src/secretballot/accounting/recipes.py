@@ -3,27 +3,28 @@ and which questions it withholds. Every mechanism is priced again before it draw
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from secretballot._typing import Json, JsonView
 from secretballot._validation import RELEASES, check_choice, check_count
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
+    calibrate_abstention_table,
     calibrate_bounded_range,
     calibrate_pure,
     calibrate_sparse_vector,
     calibrate_vote_table,
+    check_has_delta,
+    first_integer,
     least_scale,
     needed_distance,
     vector_of,
 )
-from secretballot.accounting.rounding import check_has_delta, first_integer
-from secretballot.accounting.table_calibration import calibrate_abstention_table
 from secretballot.core import mechanisms
 from secretballot.core.events import SparseStream, Stream, TableStream
 from secretballot.core.exponential import least_quotient
@@ -134,7 +135,7 @@ def sparse_vector(
     if calibration == "tight":
         event = calibrate_sparse_vector(budget, unstable)
     else:
-        printed = liu_noise if calibration == "liu2021" else bassily_noise
+        printed = _liu_noise if calibration == "liu2021" else bassily_noise
         event = printed(budget, queries, unstable)
         # a printed formula is trusted no more than any other noise
         if not delta_upper([event], budget.epsilon) <= budget.delta:
@@ -226,14 +227,14 @@ def _table(event: TableStream, n_teachers: int) -> AbstentionTable:
     return AbstentionTable(**_shared_terms(event), weights=weights_text(weights))
 
 
-def _shared_terms(event: Stream) -> dict[str, Any]:
+def _shared_terms(event: Stream) -> Json:
     """Return what a stream and the mechanism that draws it have in common."""
     return event.model_dump(exclude={"kind", "abstentions"}) | {
         "max_abstentions": event.abstentions
     }
 
 
-def liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
+def _liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
     """Return the noise that Liu et al. 2021 print in Algorithm 2, the threshold rounded up to a
     whole vote.
 
@@ -358,7 +359,7 @@ class Terms(mechanisms.Terms):
     """
 
     shape: VoteShape
-    public: Mapping[str, Any] = field(default_factory=lambda: {"method": "votes"})
+    public: JsonView = field(default_factory=lambda: {"method": "votes"})
 
     @property
     def confidence(self) -> float | None:

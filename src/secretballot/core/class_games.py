@@ -45,23 +45,23 @@ MIN_SIGMA, MAX_SIGMA = 10.0, 2000.0  # votes, of a list; beyond, its check fails
 FAR, DEEP = 7.8, 5.4
 # what a label may cost beside the laws of the list, as a probability: noise farther out, the slack
 # of the check and what floats lose in it
-LEFT_OUT = 5e-14
+_LEFT_OUT = 5e-14
 CHECK_SLACK, FLOAT_SLACK = 5e-15, 1e-14
 _LISTED_SLACK = CHECK_SLACK + FLOAT_SLACK  # of the laws of the list alone
 _FLOAT_ERROR = 1e-10  # relative, of a chance and of a ratio of two
 # where the points of the list lie, in standard deviations of the difference and of the sum of the
 # two noises; the first of the sums stands for all below it
-APART = (
+_APART = (
     *(0.0, 0.13, 0.26, 0.4, 0.52, 0.65, 0.78, 0.9, 1.02, 1.15, 1.3, 1.5, 1.8, 2.2, 2.7, 3.4, 4.4),
     *(5.4, 6.5, 7.5, 8.5),
 )
-TOGETHER = (
+_TOGETHER = (
     *(-3.6, -1.7, -1.3, -1.0, -0.75, -0.5, -0.2, 0.15, 0.6, 1.2, 2.0, 3.0, 4.7, 6.1, 7.4, 8.8),
 )
 _MIRRORED_FROM = 40.0  # votes; from here on a law the other way round is nearly one of the lattice
 # by how much a spread law may exceed the largest moments of the lattice; the first that passes
-TOLERANCES = (0.015, 0.02, 0.03, 0.05, 0.07)
-SPREADS = np.concatenate([[0.0], np.geomspace(1e-3, 0.4, 48)])
+_TOLERANCES = (0.015, 0.02, 0.03, 0.05, 0.07)
+_SPREADS = np.concatenate([[0.0], np.geomspace(1e-3, 0.4, 48)])
 _LEAST_RATIO = 0.1
 # orders over sigma of the moments that laws are spread by, beside the variance; beyond the last
 # one divergences of the list are loose
@@ -78,7 +78,7 @@ _MAX_SIGMA_CUT = 300.0  # votes; beyond, cutting the lattice for high orders tak
 _SQUARE_MARGIN = 1e-3  # relative, of the largest moments of a wide lattice
 
 
-class Noise(NoiseTable):
+class _Noise(NoiseTable):
     """Tables of the noise of one scale, and the chances of three outcomes.
 
     Integers whose chances are computed must lie within `reach` of 0.
@@ -129,15 +129,15 @@ class Noise(NoiseTable):
 
 
 # the largest chances in squares, logarithms of the smallest ratios and of the largest
-Bounds = tuple[FloatArray, FloatArray, FloatArray]
+_Bounds = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @functools.lru_cache(maxsize=32)
-def covering_laws(sigma: float) -> Laws | None:
+def _covering_laws(sigma: float) -> Laws | None:
     """Return laws that dominate one label of more than two classes, whatever the votes are.
 
     For every label and every convex function V from 1 down to at least 0, the largest mean of V
-    over the laws, plus `LEFT_OUT`, is at least that over the outcomes of the label. None where no
+    over the laws, plus `_LEFT_OUT`, is at least that over the outcomes of the label. None where no
     list passes the check.
 
     Parameters
@@ -154,16 +154,16 @@ def covering_laws(sigma: float) -> Laws | None:
     """
     if not MIN_SIGMA <= sigma <= MAX_SIGMA:
         return None
-    noise = Noise(sigma)
+    noise = _Noise(sigma)
     # of noises that count as revealed, in either direction: of one far below, of the first class
     # far above and of the second, and of both below; under Q they are larger or smaller by one
     edges = np.array([1 - noise.edge, 2 - noise.edge, 1 - noise.deep])
     one, two, both = noise.below(edges).tolist()
-    if not 2 * one + two + both**2 + _LISTED_SLACK <= LEFT_OUT:
+    if not 2 * one + two + both**2 + _LISTED_SLACK <= _LEFT_OUT:
         return None
     orders = [tilt * sigma for tilt in _TILTS]
     largest = _largest_moments(noise, orders)
-    for tolerance in TOLERANCES:
+    for tolerance in _TOLERANCES:
         mesh = _Mesh.of(noise, orders, largest * (1 + tolerance))
         if _closes_lattice(noise, functools.partial(_open_squares, mesh, noise)):
             return mesh.laws
@@ -177,7 +177,7 @@ def _ratio_moments(p: FloatArray, log_ratio: FloatArray, orders: list[float]) ->
     return np.stack([square, *(moments(p, [log_ratio], a) for a in orders)], axis=-1)
 
 
-def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
+def _largest_moments(noise: _Noise, orders: list[float]) -> FloatArray:
     """Return about the largest moments on the lattice."""
     sigma = noise.sigma
     axis = np.arange(math.ceil(-4 * sigma), math.ceil(3 * sigma), max(1, int(sigma / 10)))
@@ -202,19 +202,19 @@ class _Mesh(NamedTuple):
     excess: FloatArray
 
     @classmethod
-    def of(cls, noise: Noise, orders: list[float], most: FloatArray) -> "_Mesh":
+    def of(cls, noise: _Noise, orders: list[float], most: FloatArray) -> "_Mesh":
         """Return laws of the lattice, spread as far as their moments of these orders stay below
         `most`, of shape (4,)."""
         sigma = noise.sigma
         mirrored = sigma >= _MIRRORED_FROM
         across = math.sqrt(2) * sigma
-        differences = np.unique(np.maximum(1, np.round(np.array(APART) * across).astype(np.int64)))
+        differences = np.unique(np.maximum(1, np.round(np.array(_APART) * across).astype(np.int64)))
         # the middle of two neighbouring laws: from -d - 1/2 to -d + 3/2 a noise has to lead by
         middles = differences - 0.5
         apart = np.concatenate([-middles[::-1], middles])
         if not mirrored:
             differences = np.concatenate([1 - differences[::-1], differences])
-        sums = 2 * np.round(np.array(TOGETHER) * across / 2).astype(np.int64)
+        sums = 2 * np.round(np.array(_TOGETHER) * across / 2).astype(np.int64)
         d, s = np.meshgrid(differences, sums[1:])
         u = (s + d % 2 - d) // 2
         top = np.maximum(-noise.deep, np.abs(differences) - noise.edge)
@@ -257,17 +257,17 @@ def _place_between(knots: FloatArray, at: FloatArray) -> tuple[IntArray, FloatAr
 
 
 def _spread_laws(
-    noise: Noise, u: IntArray, w: IntArray, orders: list[float], most: FloatArray
+    noise: _Noise, u: IntArray, w: IntArray, orders: list[float], most: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return chances and those of the neighbour, of shape (3, n), the ratios spread about 1."""
     p, log_r = noise.losses(u, w)
     change = np.expm1(log_r)
-    ratio = 1 + change[:, :, None] * (1 + SPREADS)
+    ratio = 1 + change[:, :, None] * (1 + _SPREADS)
     held = np.log(np.maximum(ratio, _LEAST_RATIO))
     fits = (_ratio_moments(p[:, :, None], held, orders) <= most).all(axis=-1)
     fits &= (ratio >= _LEAST_RATIO).all(axis=0)
     fits[:, 0] = True
-    spread = SPREADS[len(SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
+    spread = _SPREADS[len(_SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
     return p, p * (1 + change * (1 + spread))
 
 
@@ -293,7 +293,7 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
     return found
 
 
-def _closes_lattice(noise: Noise, cut: Callable[[IntArray, IntArray, int], BoolArray]) -> bool:
+def _closes_lattice(noise: _Noise, cut: Callable[[IntArray, IntArray, int], BoolArray]) -> bool:
     """Return whether no square of the lattice stays open.
 
     `cut` gets the first corners of squares, and their side, and says which are cut in four.
@@ -314,7 +314,7 @@ def _closes_lattice(noise: Noise, cut: Callable[[IntArray, IntArray, int], BoolA
         w = np.concatenate([w, w, w + side, w + side])
 
 
-def _bounds_on(noise: Noise, u: IntArray, w: IntArray, side: int) -> Bounds:
+def _bounds_on(noise: _Noise, u: IntArray, w: IntArray, side: int) -> _Bounds:
     """Return the largest chances in squares of integers, of shape (3, n), and the logarithms of the
     smallest and of the largest ratios."""
     last_u, last_w = u + side - 1, w + side - 1
@@ -325,7 +325,7 @@ def _bounds_on(noise: Noise, u: IntArray, w: IntArray, side: int) -> Bounds:
     return most, log_low, log_high
 
 
-def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
+def _open_squares(mesh: _Mesh, noise: _Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
     """Return which squares of integers may hold a law that is not dominated."""
     most, log_low, log_high = _bounds_on(noise, u, w, side)
     most *= 1 + _FLOAT_ERROR
@@ -396,7 +396,7 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
     Source : the game of `label_games`; docs/explanation/prices.md, section 15.
     Rounding : upward (convex interpolation, dominating laws, far noise charged in full).
     """
-    laws = covering_laws(sigma)
+    laws = _covering_laws(sigma)
     if laws is None:
         return None
     return played_losses(
@@ -404,7 +404,7 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
         _LOSS_OF_SIGMA / sigma,
         queries,
         block,
-        beside=LEFT_OUT,
+        beside=_LEFT_OUT,
         resolution=RESOLUTION,
         least=lambda labels: count_losses(sigma, 2 * labels),
     )
@@ -434,9 +434,9 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     a, found = np.array(orders), np.full(len(orders), math.inf)
     if not _LEAST_SIGMA <= sigma <= MAX_SIGMA:
         return found
-    noise, held = Noise(sigma), a <= 1 + _MOST_ORDER * sigma
+    noise, held = _Noise(sigma), a <= 1 + _MOST_ORDER * sigma
     listed = held & (a <= _TILTS[-1] * sigma)
-    laws = covering_laws(sigma) if listed.any() else None
+    laws = _covering_laws(sigma) if listed.any() else None
     if laws is not None:
         of_list = largest_moments(*laws, a[listed])
         found[listed] = _divergences(of_list, noise, a[listed], _LISTED_SLACK)
@@ -446,7 +446,7 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     return found
 
 
-def _divergences(found: FloatArray, noise: Noise, a: FloatArray, beside: float) -> FloatArray:
+def _divergences(found: FloatArray, noise: _Noise, a: FloatArray, beside: float) -> FloatArray:
     """Return the divergences of the largest moments, less 1, with what far noise may add, and what
     hockey sticks may lack, `beside`."""
     edge, deep = noise.edge, noise.deep
@@ -460,7 +460,7 @@ def _divergences(found: FloatArray, noise: Noise, a: FloatArray, beside: float) 
     return divergences * (1 + 1e-12)
 
 
-def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
+def _largest_on_lattice(noise: _Noise, orders: FloatArray) -> FloatArray:
     """Return bounds on the largest moments of the lattice, less 1, one for each order."""
     reached = np.zeros(len(orders))
     margin = 0.0 if noise.sigma < MIN_SIGMA else _SQUARE_MARGIN

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar, get_args
 
-Word = TypeVar("Word", bound=str)
+_Word = TypeVar("_Word", bound=str)
 
 # a new ledger's default comes first
 Unit = Literal["record", "user", "label"]
@@ -24,8 +24,8 @@ RELATIONS: tuple[Relation, ...] = get_args(Relation)
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
 LONGEST_SHOWN = 60  # characters of a string in a message
-LONGEST_LINE = 500  # characters of a message
-LONGEST_NAME = 200  # characters of a name
+_LONGEST_LINE = 500  # characters of a message
+_LONGEST_NAME = 200  # characters of a name
 LONGEST_WORDS = 200  # characters of what a message quotes of one value
 _ELLIPSIS = " ... "
 
@@ -217,7 +217,7 @@ def without_controls(text: str, *, keep: str = "") -> str:
     )
 
 
-def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
+def plain_line(text: str, *, longest: int = _LONGEST_LINE) -> str:
     """Return text on one line, without control characters, and with its middle left out where it is
     too long.
 
@@ -353,7 +353,7 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     return number
 
 
-def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
+def check_choice(name: str, value: object, allowed: tuple[_Word, ...]) -> _Word:
     """Return `value` if it is one of the `allowed` words, else raise `ParameterError`.
 
     Raises
@@ -366,7 +366,7 @@ def check_choice(name: str, value: object, allowed: tuple[Word, ...]) -> Word:
     return allowed[allowed.index(value)]
 
 
-def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
+def check_name(name: str, value: object, *, longest: int = _LONGEST_NAME) -> None:
     """Refuse anything but a name on one line: a string, not blank, of at most `longest` characters.
 
     Raises

@@ -353,7 +353,7 @@ class Confident(Event):
         labels = GaussianChances(sigma=self.sigma)
         return asked, BinaryLabels(chances=labels, queries=self.answers)
 
-    def groups(self) -> tuple[label_games.Group, ...]:
+    def groups(self) -> label_games.Groups:
         """Return the votes that a query may have, empty where it is no step of a game."""
         if self.n_classes > 2 or self.threshold is None or self.n_teachers is None:
             return ()

@@ -19,7 +19,7 @@ MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
 _SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
 _FLIP_BITS = 62  # of a coin at first
 
-Bits = Callable[[int], int]
+_Bits = Callable[[int], int]
 
 
 def least_quotient(numerator: int | Fraction, denominator: float) -> float:
@@ -31,7 +31,7 @@ def least_quotient(numerator: int | Fraction, denominator: float) -> float:
     return quotient
 
 
-def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
+def _locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
     """Return the group that [uniform, uniform + 1] / 2^bits of the total falls in, or None where it
     is open.
 
@@ -45,7 +45,7 @@ def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: in
     return group
 
 
-def running_bounds(
+def _running_bounds(
     gaps: IntArray, sizes: IntArray, scale: Fraction, bits: int
 ) -> tuple[list[int], list[int]]:
     """Return integers below and above 2^bits times the running sums of sizes * exp(-gaps /
@@ -69,7 +69,7 @@ def _exponential_products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectA
     """
     step = math.isqrt(int(gaps[-1])) + 1
     parts = [
-        np.array([exp_bounds(int(gap) / scale, bits) for gap in values], dtype=object)[places]
+        np.array([_exp_bounds(int(gap) / scale, bits) for gap in values], dtype=object)[places]
         for values, places in (
             np.unique(part, return_inverse=True) for part in (gaps // step * step, gaps % step)
         )
@@ -77,7 +77,7 @@ def _exponential_products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectA
     return np.asarray(parts[0] * parts[1])
 
 
-def range_bounds(
+def _range_bounds(
     starts: IntArray, ends: IntArray, scale: Fraction, bits: int
 ) -> tuple[list[int], list[int]]:
     """Return integers below and above running sums of the weights of no range, then of all
@@ -130,7 +130,7 @@ def range_bounds(
 
 
 @functools.lru_cache(maxsize=4096)  # many candidates have the same few scores
-def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
+def _exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     """Return integers, at most 2 apart, with low <= 2^bits exp(-exponent) <= high; exponent >=
     0.
 
@@ -158,7 +158,7 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     return low >> (work - bits), -(-high >> (work - bits))
 
 
-def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
+def drawn_index(gaps: IntArray, scale: Fraction, random_bits: _Bits) -> int:
     """Draw an index with weights exp(-gaps / scale), as `ExactNoise.exponential_index` says."""
     total = len(gaps)
     bits = _SPARE_BITS + 2 * total.bit_length()
@@ -171,38 +171,38 @@ def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
         order = near[np.argsort(gaps[near], kind="stable")]
         distinct, starts = np.unique(gaps[order], return_index=True)
         sizes = np.diff(starts, append=len(order))
-        lower, upper = running_bounds(distinct, sizes, scale, bits)
-        group = locate(uniform, bits, lower, upper, total - len(order))
+        lower, upper = _running_bounds(distinct, sizes, scale, bits)
+        group = _locate(uniform, bits, lower, upper, total - len(order))
         if group is not None:
             break
         uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
     return int(order[starts[group] + _uniform_below(int(sizes[group]), random_bits)])
 
 
-def drawn_flip(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
+def drawn_flip(gaps: IntArray, scale: Fraction, random_bits: _Bits) -> int:
     """Draw an index by permute-and-flip, as `ExactNoise.flipped_index` says."""
     exponents = functools.cache(lambda gap: gap / scale)
     heads = [i for i, gap in enumerate(gaps.tolist()) if _is_head(exponents(gap), random_bits)]
     return heads[_uniform_below(len(heads), random_bits)]
 
 
-def _is_head(exponent: Fraction, random_bits: Bits) -> bool:
+def _is_head(exponent: Fraction, random_bits: _Bits) -> bool:
     """Flip a coin of chance exp(-exponent): whether a uniform real is below that."""
     uniform, bits = random_bits(_FLIP_BITS), _FLIP_BITS
     while True:
-        low, high = exp_bounds(exponent, bits)
+        low, high = _exp_bounds(exponent, bits)
         if not low <= uniform < high:
             return uniform < low
         uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
 
 
 def drawn_range(
-    starts: IntArray, ends: IntArray, scale: Fraction, random_bits: Bits
+    starts: IntArray, ends: IntArray, scale: Fraction, random_bits: _Bits
 ) -> tuple[int, int] | None:
     """Draw a range or none, as `ExactNoise.exponential_range` says."""
     bits = _SPARE_BITS + 4 * len(starts).bit_length()
     uniform = random_bits(bits)
-    while (group := locate(uniform, bits, *range_bounds(starts, ends, scale, bits), 0)) is None:
+    while (group := _locate(uniform, bits, *_range_bounds(starts, ends, scale, bits), 0)) is None:
         uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
     if group == 0:
         return None
@@ -210,7 +210,7 @@ def drawn_range(
     return drawn_index(allowed.max() - allowed, scale, random_bits), group - 1
 
 
-def _uniform_below(n: int, random_bits: Bits) -> int:
+def _uniform_below(n: int, random_bits: _Bits) -> int:
     """Return a uniform integer below `n`: draws of enough bits, until one is."""
     while True:
         drawn = random_bits(n.bit_length())

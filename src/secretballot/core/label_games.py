@@ -65,16 +65,16 @@ _NEAR = 3.0  # standard deviations within which corners are dense
 _REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 _MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
+_BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
 BLOCK_WORK, WHOLE_WORK = 2e9, 6e9
 # numbers handled at a time, as many as stay in the cache: up to three times as fast as all at once;
 # and the least number of grid points
 CACHED, LEAST_BLOCK = 144_000, 32
-MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
+_MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price is nearly exact
-MIN_SIGMA = 0.25
+_MIN_SIGMA = 0.25
 # nats, and as a share of them: what floats may lose of a logarithm of chances
 _LOST = 2.0**-48
 # how far above the pairs of a table a corner may lie, as a share of its gap: it costs about one per
@@ -84,18 +84,18 @@ _TOLERANCE = 1e-3
 _LEAST_DEVIATION = 1e-6
 _LONGEST_GRID = 600.0  # nats; beyond, e^x is no float, and a label is nearly the vote
 CHANCE_BITS = 53  # chances of a table are multiples of 2^-53, which floats hold exactly
-ONE = 2**CHANCE_BITS
+_ONE = 2**CHANCE_BITS
 MAX_WEIGHTS = 10_000  # of one table; bounds what a certificate makes a reader compute
 
 # Of confident voting.
 _MOST_SIGMA = 5e3  # votes; beyond, no game is played
 _CONFIDENT_DENSITY = 8  # corners per standard deviation near an even vote
-GROUPS = 60  # of votes that are equally far from even
+_GROUPS = 60  # of votes that are equally far from even
 _FAR_FROM_EVEN = 5.0  # standard deviations of a label's noise, beyond which all votes are one group
 _CONFIDENT_BLOCK = 256  # queries of one game; blocks add as losses do
 _CONFIDENT_RESOLUTION = 6  # grid points per usual step
 # more than the chances of noise that is left out, 14 standard deviations away, add to a step
-LEFT_OUT = 1e-30
+_LEFT_OUT = 1e-30
 _SHARES = np.linspace(0.0, 1.0, 9)  # of a label's divergence that are charged to answers
 
 # chance and gap to the next one, in units of 2^-53
@@ -150,7 +150,7 @@ class TableChances(Model):
 
     @model_validator(mode="after")
     def _check_weights(self) -> Self:
-        weights, half = self.weights, ONE // 2
+        weights, half = self.weights, _ONE // 2
         falling = all(one >= later for one, later in itertools.pairwise(weights))
         even = self.n_teachers % 2 == 0
         fits = falling and half >= weights[0] and weights[-1] < half
@@ -165,7 +165,7 @@ class TableChances(Model):
     def chances(self) -> tuple[int, ...]:
         """Chances of label 1, in units of 2^-53, vote by vote; all others equal the first or the
         last."""
-        above = tuple(ONE - weight for weight in self.weights)
+        above = tuple(_ONE - weight for weight in self.weights)
         below = self.weights[::-1]
         return below + (above[1:] if self.n_teachers % 2 == 0 else above)
 
@@ -194,7 +194,7 @@ class Laws(NamedTuple):
         return found
 
 
-class Pairs(NamedTuple):
+class _Pairs(NamedTuple):
     """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners
     that cover them.
 
@@ -231,7 +231,7 @@ class NoiseTable:
         return self._below[np.clip(t + self.reach, 0, len(self._below) - 1)]
 
 
-def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
+def _vote_pairs(chances: GaussianChances, far: int) -> tuple[_Pairs, float]:
     """Return corners of one query's pairs, closed under exchanging neighbours and classes, up to
     `far` votes from an even one; and the most by which the label of any other vote moves.
 
@@ -241,11 +241,11 @@ def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
     """
     half = math.inf if chances.n_teachers is None else chances.n_teachers // 2
     last = 1 + int(min(far, half))
-    pairs = corners(NoiseTable(chances.sigma), 2 - last, last)
+    pairs = _corners(NoiseTable(chances.sigma), 2 - last, last)
     return pairs, float(pairs.gap[0]) if half > far else 0.0
 
 
-def corners(noise: NoiseTable, first: int, last: int, density: int = _DENSITY) -> Pairs:
+def _corners(noise: NoiseTable, first: int, last: int, density: int = _DENSITY) -> _Pairs:
     """Return corners of a polygon around the pairs at t = first, ..., last, `density` a standard
     deviation near an even vote.
 
@@ -255,7 +255,7 @@ def corners(noise: NoiseTable, first: int, last: int, density: int = _DENSITY) -
     """
     sigma, t = noise.sigma, np.arange(last, first - 1, -1)
     step = noise.pmf[t - 1 + noise.reach]
-    every = Pairs(noise.below(1 - t), noise.below(t), step, noise.below(t - 1))
+    every = _Pairs(noise.below(1 - t), noise.below(t), step, noise.below(t - 1))
     stride, n = int(sigma / density), len(t)
     if stride < 2 or n < 4:
         return every
@@ -273,7 +273,7 @@ def corners(noise: NoiseTable, first: int, last: int, density: int = _DENSITY) -
         rest.append(every.rest[i] - along)
         gap.append(step[i] + along * slope)
     p, rest, gap = [*p, every.p[-1]], [*rest, every.rest[-1]], [*gap, step[-1]]
-    return Pairs(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap))
+    return _Pairs(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap))
 
 
 class Grid(NamedTuple):
@@ -303,7 +303,7 @@ class Grid(NamedTuple):
 def _step_of(chances: Chances) -> float:
     """Return the largest root mean square of one label's loss, in nats."""
     if isinstance(chances, TableChances):
-        return math.sqrt(float(table_corners(chances).laws.squares.max()))
+        return math.sqrt(float(_table_corners(chances).laws.squares.max()))
     # an even vote's two labels differ by P(N = 0) between neighbours
     even = float(discrete_gaussian_pmf(chances.sigma)[1].max())
     return math.log1p(even) - math.log1p(-even)
@@ -421,11 +421,11 @@ def _game_work(chances: Chances, labels: int) -> float:
     if isinstance(chances, TableChances):
         if not _step_of(chances) >= _LEAST_DEVIATION:
             return math.inf
-        pairs = table_corners(chances)
+        pairs = _table_corners(chances)
         n, moved = float(len(pairs.p)), float(np.ptp(pairs.laws.log_ratio))
     else:
         sigma, half = chances.sigma, (chances.n_teachers or math.inf) / 2
-        if not MIN_SIGMA <= sigma <= MAX_SIGMA:
+        if not _MIN_SIGMA <= sigma <= _MAX_SIGMA:
             return math.inf
         far = min(_FAR, half / sigma)
         near = min(far, _NEAR)
@@ -442,9 +442,9 @@ def _game_work(chances: Chances, labels: int) -> float:
 
 def block_of(queries: int, work: Callable[[int], float]) -> int | None:
     """Return of how many labels a block is played, from the work of a game; None where none is."""
-    if queries <= BLOCKS[0] and work(queries) <= WHOLE_WORK:
+    if queries <= _BLOCKS[0] and work(queries) <= WHOLE_WORK:
         return queries
-    return next((n for n in BLOCKS if n <= queries and work(n) <= BLOCK_WORK), None)
+    return next((n for n in _BLOCKS if n <= queries and work(n) <= BLOCK_WORK), None)
 
 
 def label_block(chances: Chances, queries: int) -> int | None:
@@ -474,9 +474,9 @@ def label_losses(chances: Chances, queries: int, block: int) -> Losses:
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
     if isinstance(chances, TableChances):
-        pairs, beside, least = table_corners(chances), 0.0, None
+        pairs, beside, least = _table_corners(chances), 0.0, None
     else:
-        pairs, beside = vote_pairs(chances, math.ceil(_FAR * chances.sigma))
+        pairs, beside = _vote_pairs(chances, math.ceil(_FAR * chances.sigma))
         # no more than the counts that the labels are read off, which corners can exceed for a few
         least = functools.partial(count_losses, chances.sigma)
     return played_losses(
@@ -501,9 +501,9 @@ def label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
     """
     a = np.array(orders)
     if isinstance(chances, TableChances):
-        pairs, beside = table_corners(chances, 0.0), 0.0  # no pair is left out
-    elif chances.sigma <= MAX_SIGMA:
-        pairs, beside = vote_pairs(chances, discrete_gaussian_pmf(chances.sigma)[0] - 2)
+        pairs, beside = _table_corners(chances, 0.0), 0.0  # no pair is left out
+    elif chances.sigma <= _MAX_SIGMA:
+        pairs, beside = _vote_pairs(chances, discrete_gaussian_pmf(chances.sigma)[0] - 2)
     else:
         return np.full(len(a), math.inf)
     if not (np.all(pairs.p > 0) and np.all(pairs.over > 0)):  # floats run out
@@ -537,7 +537,7 @@ def _meeting_point(hull: list[_Point], i: int, j: int) -> _Point:
 
 
 @functools.lru_cache(maxsize=256)
-def table_corners(chances: TableChances, tolerance: float = _TOLERANCE) -> Pairs:
+def _table_corners(chances: TableChances, tolerance: float = _TOLERANCE) -> _Pairs:
     """Return corners of a polygon around all pairs of neighbouring chances.
 
     Few where neighbouring pairs lie nearly on a line; at most `tolerance` above the pairs.
@@ -561,15 +561,15 @@ def table_corners(chances: TableChances, tolerance: float = _TOLERANCE) -> Pairs
         found.append(corner)
     if len(hull) > 1:
         found.append(hull[-1])
-    exact = [(x, ONE - x, y, ONE - x - y) for x, y in found]
-    return Pairs(*np.array([[float(Fraction(one, ONE)) for one in each] for each in exact]).T)
+    exact = [(x, _ONE - x, y, _ONE - x - y) for x, y in found]
+    return _Pairs(*np.array([[float(Fraction(one, _ONE)) for one in each] for each in exact]).T)
 
 
 @functools.lru_cache(maxsize=4096)
 def largest_loss(chances: TableChances) -> float:
     """Return the largest loss of one label, in nats, rounded up."""
     # of both labels and directions: by symmetry each ratio of chances of label 0 is one of label 1
-    pairs = table_corners(chances, 0.0)
+    pairs = _table_corners(chances, 0.0)
     worst = np.log1p(pairs.gap / pairs.p).max()
     return float(worst) * (1 + 1e-14)
 
@@ -592,6 +592,7 @@ class Group(NamedTuple):
     passing: Laws
 
 
+Groups = tuple[Group, ...]
 _SURELY = Laws(np.array([[1.0], [0.0]]), np.zeros((2, 1)))  # passed
 
 
@@ -599,22 +600,20 @@ def _both_ways(noise: NoiseTable, first: int, last: int) -> Laws:
     """Return corners of a polygon around the pairs at first, ..., last, of those that lie within
     the table, none where no pair does; and the same turned round."""
     first, last = max(first, 3 - noise.reach), min(last, noise.reach - 1)
-    pairs = corners(noise, first, last, _CONFIDENT_DENSITY)
+    pairs = _corners(noise, first, last, _CONFIDENT_DENSITY)
     there, turned = pairs.laws, np.stack([pairs.p + pairs.gap, pairs.over])
     return Laws(np.hstack([there.chance, turned]), np.hstack([there.log_ratio, -there.log_ratio]))
 
 
 @functools.lru_cache(maxsize=64)
-def groups_of(
-    threshold_sigma: float, sigma: float, threshold: int, n_teachers: int
-) -> tuple[Group, ...]:
+def groups_of(threshold_sigma: float, sigma: float, threshold: int, n_teachers: int) -> Groups:
     """Return the groups of votes, the clearest first; none where no game is played."""
-    if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= _MOST_SIGMA:
+    if not _MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= _MOST_SIGMA:
         return ()
     tops, labels = NoiseTable(threshold_sigma), NoiseTable(sigma)
     half = n_teachers // 2
     span = min(half, math.ceil(_FAR_FROM_EVEN * sigma))
-    ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
+    ends = [*range(0, span, max(1, math.ceil(span / _GROUPS))), half]
     found, before, above = [], -1, tops.reach
     for end in ends:  # from even votes on
         # where an odd vote is even the highest count may stay where it is
@@ -628,7 +627,7 @@ def groups_of(
     return tuple(found[::-1])
 
 
-def _usual_step(groups: tuple[Group, ...]) -> float:
+def _usual_step(groups: Groups) -> float:
     """Return about the largest root mean square of one query's loss, in nats."""
     label, whole = 0.0, 0.0
     for group in groups:
@@ -638,7 +637,7 @@ def _usual_step(groups: tuple[Group, ...]) -> float:
     return math.sqrt(whole)
 
 
-def _step_on(groups: tuple[Group, ...], grid: Grid) -> Callable[[FloatArray], FloatArray]:
+def _step_on(groups: Groups, grid: Grid) -> Callable[[FloatArray], FloatArray]:
     """Return the step of one query on a grid."""
     steps = [(Step(one.labels, grid), Step(one.passing, grid, apart=True)) for one in groups]
 
@@ -652,12 +651,12 @@ def _step_on(groups: tuple[Group, ...], grid: Grid) -> Callable[[FloatArray], Fl
     return further
 
 
-def is_played(groups: tuple[Group, ...]) -> bool:
+def is_played(groups: Groups) -> bool:
     """Return whether a game is played: a query reveals something, and not nearly all."""
     return 1e-6 <= _usual_step(groups) <= 1.0
 
 
-def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
+def joint_losses(groups: Groups, queries: int) -> Losses:
     """Return losses that dominate adaptively chosen queries, each refused or answered by a label of
     two classes.
 
@@ -679,14 +678,12 @@ def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
         _usual_step(groups),
         queries,
         _CONFIDENT_BLOCK,
-        beside=LEFT_OUT,
+        beside=_LEFT_OUT,
         resolution=_CONFIDENT_RESOLUTION,
     )
 
 
-def joint_renyi(
-    groups: tuple[Group, ...], queries: int, answers: int, orders: FloatArray
-) -> FloatArray:
+def joint_renyi(groups: Groups, queries: int, answers: int, orders: FloatArray) -> FloatArray:
     """Return bounds on the divergences of such queries, of which at most `answers` are answered.
 
     An answer is charged for a share of what a label may reveal, and a query for what is left

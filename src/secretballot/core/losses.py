@@ -129,7 +129,7 @@ def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArra
 
 Profile = Callable[[FloatArray], FloatArray]
 
-CELLS = 6000  # of one distribution
+_CELLS = 6000  # of one distribution
 TAIL = 1e-26  # probability cut off at each end of a distribution, and charged
 _FOLDING_ERROR = 2e-12  # relative; more than a sum of `2 * CELLS` products can lose
 LOSS_ERROR = 2.0**-48  # relative, of a loss; and of an epsilon less a loss
@@ -141,8 +141,8 @@ _REACH = 11.0  # standard deviations of a normal loss that are listed
 
 
 def _grid_step(span: float) -> float:
-    """Return the least step of a grid that covers so many nats with `CELLS` points."""
-    return max(_FINEST, 2.0 ** math.ceil(math.log2(max(span, _FINEST) / (CELLS - 2))))
+    """Return the least step of a grid that covers so many nats with `_CELLS` points."""
+    return max(_FINEST, 2.0 ** math.ceil(math.log2(max(span, _FINEST) / (_CELLS - 2))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +277,7 @@ class Losses:
         return _on_grid(h, at, self.chance, self.certain)
 
     def _fitting(self) -> "Losses":
-        return self if len(self.chance) <= CELLS else self.coarser(2 * self.h)._fitting()
+        return self if len(self.chance) <= _CELLS else self.coarser(2 * self.h)._fitting()
 
     def __add__(self, other: "Losses") -> "Losses":
         if max(self.certain, other.certain) >= 1:
@@ -382,16 +382,15 @@ def fold(listed: Iterable[tuple[Losses, int]]) -> Losses:
 def least_losses(one: Losses, other: Losses) -> Losses:
     """Return losses of whatever two dominate: of the hull of the smaller profile."""
 
-    def delta(at: FloatArray) -> FloatArray:
-        return np.minimum(one.delta(at), other.delta(at))
-
-    return Losses.of_profile(delta, min(one.reach, other.reach))
+    return Losses.of_profile(
+        lambda at: np.minimum(one.delta(at), other.delta(at)), min(one.reach, other.reach)
+    )
 
 
 FLAT_SIGMA = 4.0  # from here on |P(S = s) - normal density| <= 5 n exp(-pi^2 sigma^2 / 2) < 3e-34 n
-LEFT_OUT = 1e-42  # more than what `discrete_gaussian_pmf` leaves out
-WIDE = 5000.0  # standard deviations of a sum, in votes, from which its lattice is read as a line
-DEVIATIONS = 12.5  # of a sum; the sub-Gaussian tail beyond is exp(-DEVIATIONS^2 / 2) < 2e-34
+_LEFT_OUT = 1e-42  # more than what `discrete_gaussian_pmf` leaves out
+_WIDE = 5000.0  # standard deviations of a sum, in votes, from which its lattice is read as a line
+_DEVIATIONS = 12.5  # of a sum; the sub-Gaussian tail beyond is exp(-_DEVIATIONS^2 / 2) < 2e-34
 
 
 def discrete_gaussian_pmf(sigma: float) -> tuple[int, FloatArray]:
@@ -424,16 +423,16 @@ def count_losses(sigma: float, shifts: int) -> Losses:
     if sigma < FLAT_SIGMA:
         reach, pmf = discrete_gaussian_pmf(sigma)
         noise = np.arange(-reach, reach + 1.0)
-        return Losses.of_atoms((noise + 0.5) / sigma**2, pmf, LEFT_OUT) * shifts
-    terms = 2 * DEVIATIONS * deviation + 3
-    certain = 2 * math.exp(-(DEVIATIONS**2) / 2)
+        return Losses.of_atoms((noise + 0.5) / sigma**2, pmf, _LEFT_OUT) * shifts
+    terms = 2 * _DEVIATIONS * deviation + 3
+    certain = 2 * math.exp(-(_DEVIATIONS**2) / 2)
     certain += 5 * shifts * terms * math.exp(-(math.pi**2) * sigma**2 / 2)
-    if deviation > WIDE:
+    if deviation > _WIDE:
         more = 1 / (8 * sigma**4) + 3.2 / (deviation * sigma**2)
         line = Losses.of_gaussian(math.sqrt(shifts) / sigma, more)
         wider = line.chance * (1 + 0.2 / deviation**2)
         return replace(line, chance=wider, certain=line.certain + certain)
-    reach = math.ceil(DEVIATIONS * deviation)
+    reach = math.ceil(_DEVIATIONS * deviation)
     s = np.arange(-reach, reach + 1.0)
     chance = np.exp(-(s**2) / (2 * deviation**2)) / (math.sqrt(2 * math.pi) * deviation)
     return Losses.of_atoms((s + shifts / 2) / sigma**2, chance, certain)

@@ -16,7 +16,7 @@ comparisons are exact; prices round upward, in `core.events`.
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -35,6 +35,7 @@ from secretballot.core.types import (
     BoolArray,
     Count,
     IntArray,
+    JsonView,
     Model,
     Noise,
     Scale,
@@ -49,13 +50,13 @@ from secretballot.core.types import (
 ABSTAINED = -1  # stands for the papers' bottom sign
 _MAX_STAGES = 1000
 #: Of one draw whose noise has the scale 1 / epsilon or 2 / epsilon, which can be drawn to 2^40.
-DrawLoss = Annotated[float, Field(ge=2.0**-39, le=1e6, allow_inf_nan=False, strict=True)]
+_DrawLoss = Annotated[float, Field(ge=2.0**-39, le=1e6, allow_inf_nan=False, strict=True)]
 #: Weights of an answer, of 2^62, as 16 hexadecimal digits each: JSON readers lose such integers.
-Weights = Annotated[
+_Weights = Annotated[
     str, Field(pattern="^([0-3][0-9a-f]{15})+$", max_length=16 * (MAX_DISTANCE + 1), strict=True)
 ]
 Shape = VoteShape | SumShape | ScoreShape
-Opened = Sequence[IntArray]
+_Opened = Sequence[IntArray]
 _SHIFTED = 2**61  # what sums are cut to before noise is added, so that 64 bits hold both
 
 
@@ -67,7 +68,7 @@ class State(NamedTuple):
     secret: int | None = None
 
 
-Drawn = tuple[IntArray, State]
+_Drawn = tuple[IntArray, State]
 
 
 class Mechanism(Model, ABC):
@@ -114,7 +115,7 @@ class Mechanism(Model, ABC):
                 teachers_of(shape)
         return self._event(shape)
 
-    def draw(self, shape: Shape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def draw(self, shape: Shape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         """Draw the next answers, fewer than asked for where the mechanism stops.
 
         Parameters
@@ -145,7 +146,7 @@ class Mechanism(Model, ABC):
     def _event(self, shape: Any) -> events.Event: ...
 
     @abstractmethod
-    def _draw(self, shape: Any, opened: Opened, noise: Noise, state: State) -> Drawn: ...
+    def _draw(self, shape: Any, opened: _Opened, noise: Noise, state: State) -> _Drawn: ...
 
 
 class NoisyVotes(Mechanism):
@@ -182,7 +183,7 @@ class NoisyVotes(Mechanism):
         chances = GaussianChances(sigma=self.scale, n_teachers=shape.n_teachers)
         return events.BinaryLabels(chances=chances, queries=shape.moved)
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         cells = opened[0][:, 1:] if _one_count(shape) else opened[0]
         draw = noise.discrete_gaussian if self.noise == "gaussian" else noise.discrete_laplace
         noisy = cells + draw(self.scale, cells.size).reshape(cells.shape)
@@ -217,7 +218,7 @@ class TableLabels(Mechanism):
         chances = TableChances(weights=self.weights, n_teachers=teachers_of(shape))
         return events.BinaryLabels(chances=chances, queries=shape.moved)
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes, weights = opened[0], np.array(self.weights, dtype=np.int64)
         chances = weights[np.minimum(margin(votes) // 2, len(weights) - 1)]
         minority = noise.uniform_integers(CHANCE_BITS, len(votes)) < chances
@@ -255,7 +256,7 @@ class ConfidentLabels(Mechanism):
             n_teachers=shape.n_teachers,
         )
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes, predicted = opened
         # the price knows that predictions only lower the highest count
         top = (votes - np.maximum(predicted, 0)).max(axis=1)
@@ -277,7 +278,7 @@ class _Stream(Mechanism):
     def _event(self, shape: VoteShape) -> events.Event:
         return self.stream_event()
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes = opened[0]
         passed, state = self._passed(stability(votes), noise, state)
         labels = plurality(votes[: len(passed)])
@@ -345,7 +346,7 @@ class AbstentionTable(_Stream):
     order: events.TableOrder
     charge: events.TableCharge
     false_answer: events.FalseAnswer
-    weights: Weights
+    weights: _Weights
 
     def stream_event(self) -> events.TableStream:
         table = self.model_dump(include={"order", "charge", "false_answer"})
@@ -394,7 +395,7 @@ class RelabelledSample(Mechanism):
             **sample.model_dump(include={"sampled", "out_of", "relabel_epsilon"}),
         )
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         return self.stream.draw(shape, opened, noise, state)
 
 
@@ -415,7 +416,7 @@ class StableValue(Mechanism):
     def _event(self, shape: VoteShape) -> events.Event:
         return events.StableTests(scale=self.scale, threshold=self.threshold, count=shape.moved)
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         votes = opened[0]
         noisy = stability(votes) + noise.discrete_laplace(self.scale, len(votes))
         return np.where(noisy > self.threshold, plurality(votes), ABSTAINED)[:, None], state
@@ -441,7 +442,7 @@ class NoisyMeans(Mechanism):
             coordinates=shape.n_queries,
         )
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         sums = opened[0] @ np.arange(shape.n_classes)
         return _released(sums + noise.discrete_gaussian(self.sigma, len(sums)))[:, None], state
 
@@ -459,7 +460,7 @@ class VoteQuantiles(Mechanism):
     """
 
     kind: Literal["vote-quantiles"] = "vote-quantiles"
-    epsilon: DrawLoss
+    epsilon: _DrawLoss
     rank: Count
 
     def _event(self, shape: VoteShape) -> events.Event:
@@ -467,8 +468,8 @@ class VoteQuantiles(Mechanism):
             raise ParameterError("The rank of a quantile is at most the number of teachers.")
         return events.BoundedRange(epsilon=self.epsilon, count=shape.moved)
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
-        distances, scale = rank_distances(opened[0], self.rank), least_quotient(2, self.epsilon)
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
+        distances, scale = _rank_distances(opened[0], self.rank), least_quotient(2, self.epsilon)
         drawn = [noise.exponential_index(-row, scale) for row in distances]
         return np.array(drawn, dtype=np.int64)[:, None], state
 
@@ -496,13 +497,13 @@ class StabilityQuantile(_OneAnswer):
     """
 
     kind: Literal["stability-quantile"] = "stability-quantile"
-    epsilon: DrawLoss
+    epsilon: _DrawLoss
     fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False, strict=True)]
 
     def _event(self, shape: VoteShape) -> events.Event:
         return events.Pure(epsilon=self.epsilon, count=1)
 
-    def _draw(self, shape: VoteShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: VoteShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         distances = stability(opened[0])
         rank = math.floor(Fraction(self.fraction) * len(distances))
         scale = least_quotient(1, self.epsilon)
@@ -537,7 +538,7 @@ class NoisySums(Mechanism):
             coordinates=shape.coordinates,
         )
 
-    def _draw(self, shape: SumShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: SumShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         cut = np.clip(opened[0], -_SHIFTED, _SHIFTED)
         noisy = cut + noise.discrete_gaussian(self.sigmas[state.used], len(cut))
         return _released(noisy)[None], State(state.used + 1)
@@ -564,7 +565,7 @@ class ExponentialChoice(_OneAnswer):
     """
 
     kind: Literal["exponential-choice"] = "exponential-choice"
-    epsilon: DrawLoss
+    epsilon: _DrawLoss
     rule: Literal["exponential", "permute-and-flip"] = "exponential"
     takes: ClassVar[type[Shape]] = ScoreShape
 
@@ -573,7 +574,7 @@ class ExponentialChoice(_OneAnswer):
             return events.Pure(epsilon=self.epsilon, count=1)
         return events.BoundedRange(epsilon=self.epsilon, count=1)
 
-    def _draw(self, shape: ScoreShape, opened: Opened, noise: Noise, state: State) -> Drawn:
+    def _draw(self, shape: ScoreShape, opened: _Opened, noise: Noise, state: State) -> _Drawn:
         moved = 1 if shape.guarantee.relation == "add-remove" else 2
         scale = least_quotient(moved, self.epsilon)
         if len(opened) == 1:
@@ -607,7 +608,7 @@ class Terms:
     mechanism: Mechanism
     shape: Shape
     budget: PrivacyBudget
-    public: Mapping[str, Any]
+    public: JsonView
     purpose: str = ""
 
 
@@ -704,7 +705,7 @@ def stability(votes: IntArray) -> IntArray:
     return np.maximum((margin(votes) + 1) // 2 - 1, 0)
 
 
-def rank_distances(votes: IntArray, rank: int) -> IntArray:
+def _rank_distances(votes: IntArray, rank: int) -> IntArray:
     """Return how many votes must change for each position to be the vote of a rank, of the shape of
     `votes`."""
     upto = np.cumsum(votes, axis=1)

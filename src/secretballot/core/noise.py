@@ -28,7 +28,7 @@ from secretballot.core.types import IntArray, Noise
 
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
 # below exp(-2^22).
-MAX_SCALE = 2.0**40
+_MAX_SCALE = 2.0**40
 _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt is answered soon
 _MAX_THREADS = 4
 # finding a version takes a millisecond, as long as a small release
@@ -103,7 +103,7 @@ class ExactNoise(Noise):
         Parameters
         ----------
         scale : float
-            Positive, at most `MAX_SCALE`.
+            Positive, at most `_MAX_SCALE`.
         size : int
             At least 0.
 
@@ -124,7 +124,7 @@ class ExactNoise(Noise):
         Parameters
         ----------
         sigma : float
-            Positive, at most `MAX_SCALE`.
+            Positive, at most `_MAX_SCALE`.
         size : int
             At least 0.
 
@@ -173,7 +173,7 @@ class ExactNoise(Noise):
         scores : ndarray of int64, shape (n_candidates,)
             At most 2^40 in size.
         scale : float
-            Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
+            Positive, at most `_MAX_SCALE`; taken as the binary fraction it is.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class ExactNoise(Noise):
             The range from place i to place j has the score starts[i] - ends[j]; no range has the
             score 0. At most 2^40 in size.
         scale : float
-            Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
+            Positive, at most `_MAX_SCALE`; taken as the binary fraction it is.
 
         Returns
         -------
@@ -276,7 +276,7 @@ def entropy_bytes(n: int) -> bytes:
 
 
 def _check_scale(name: str, value: object) -> float:
-    """Return a noise scale as a float: positive and at most `MAX_SCALE`.
+    """Return a noise scale as a float: positive and at most `_MAX_SCALE`.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def _check_scale(name: str, value: object) -> float:
         If it is no such number.
     """
     scale = check_positive(name, value)
-    if not scale <= MAX_SCALE:
+    if not scale <= _MAX_SCALE:
         raise wrong(name, scale, "at most 2^40, as larger noise does not fit 64-bit sums")
     return scale
 

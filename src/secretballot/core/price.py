@@ -37,7 +37,7 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.losses import ORDERS, Losses, delta_of, fold
 from secretballot.core.types import FloatArray
 
-SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
+_SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
 _MOST_EPSILON = 1e15  # nats; beyond, no price is looked for
 
 
@@ -48,7 +48,7 @@ def round_up(value: float) -> float:
     """
     if not value >= 0:
         return math.inf
-    return value * (1 + SLACK) + 1e-300
+    return value * (1 + _SLACK) + 1e-300
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ _SOURCES = {
     "losses": "dominating pairs of privacy losses, composed concurrently (Vadhan and Zhang"
     " 2023); docs/explanation/prices.md",
 }
-Kinds = tuple[tuple[Event, int], ...]
+_Kinds = tuple[tuple[Event, int], ...]
 
 
-def _together(events: Sequence[Event]) -> Kinds:
+def _together(events: Sequence[Event]) -> _Kinds:
     """Return events that differ, equal steps as one event, and how often each is there."""
     counted: Counter[Event] = Counter()
     for event in (part for one in events for part in one.priced()):
@@ -135,19 +135,19 @@ def _together(events: Sequence[Event]) -> Kinds:
     return tuple((one.repeated(n), 1) if one.counted else (one, n) for one, n in counted.items())
 
 
-def _pure_loss(kinds: Kinds) -> Fraction | float:
+def _pure_loss(kinds: _Kinds) -> Fraction | float:
     """Return the sum of pure losses, failures set aside; infinite if some event has none."""
     return sum((count * event.pure() for event, count in kinds), Fraction(0))
 
 
 @functools.lru_cache(maxsize=256)
-def _total_losses(kinds: Kinds) -> Losses:
+def _total_losses(kinds: _Kinds) -> Losses:
     """Return losses that dominate all events together."""
     return fold((cached_losses(event), count) for event, count in kinds)
 
 
 @functools.lru_cache(maxsize=256)
-def _divergences(kinds: Kinds) -> tuple[FloatArray, FloatArray]:
+def _divergences(kinds: _Kinds) -> tuple[FloatArray, FloatArray]:
     """Return bounds on the divergences of all events together, and their orders.
 
     A table has its price at its own order; beyond the least of them nothing is known of the list.
@@ -211,7 +211,7 @@ def price(
     return _price_at_delta(kinds, delta)
 
 
-def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
+def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
     if isinstance(pure, Fraction) and delta == 0 and not failure > 0:
         return Price(least_quotient(pure, 1), 0.0, "pure", _SOURCES["pure"])
@@ -233,7 +233,7 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     return replace(_price_at_epsilon(kinds, high), delta=target)
 
 
-def _price_at_epsilon(kinds: Kinds, epsilon: float, *, sought: bool = False) -> Price:
+def _price_at_epsilon(kinds: _Kinds, epsilon: float, *, sought: bool = False) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
     if pure <= epsilon and not failure > 0:
         return Price(epsilon, 0.0, "pure", _SOURCES["pure"])
@@ -264,5 +264,5 @@ def _response_delta(loss: Fraction, epsilon: float) -> float:
     return -math.expm1(-least_quotient(beyond, 1)) / (1 + math.exp(-float(loss)))
 
 
-def _failure_of(kinds: Kinds) -> float:
+def _failure_of(kinds: _Kinds) -> float:
     return math.fsum(count * event.failure() for event, count in kinds)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.types import (
     BoolArray,
     IntArray,
+    Json,
+    JsonView,
     Model,
     Noise,
     ScoreShape,
@@ -85,9 +87,9 @@ def _signals_held_back() -> Iterator[None]:
         yield
 
 
-BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
+_BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
 _MARK_BYTES = 16
-STATE_BYTES = 1024  # of a file of secret states, whatever they are
+_STATE_BYTES = 1024  # of a file of secret states, whatever they are
 _MOST_TERMS = 10**7  # bytes
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 _NO_MARK = bytes(_MARK_BYTES)
@@ -95,7 +97,7 @@ _NO_MARK = bytes(_MARK_BYTES)
 _Result = TypeVar("_Result")
 
 #: What a release is drawn from, or what makes it of the stages that were released before.
-Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
+_Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +143,13 @@ class Released:
     event: Event
     budget: PrivacyBudget
     price: Price
-    public: dict[str, Any]
+    public: Json
     values: IntArray
     questions: tuple[bytes, ...]
-    noise: dict[str, Any]
+    noise: Json
     issued: str
-    account: dict[str, Any]
-    about: dict[str, Any] = field(default_factory=dict)
+    account: Json
+    about: Json = field(default_factory=dict)
 
 
 class Answers(NamedTuple):
@@ -182,7 +184,7 @@ def noise_source() -> ExactNoise:
 
 def release(
     terms: Terms,
-    private: Source,
+    private: _Source,
     ledger: Ledger,
     *,
     request: str,
@@ -374,7 +376,7 @@ class AnswerStream:
             rows.setdefault(question, row)
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
-        size = BLOCK if self._own.mechanism.stops_at is None else 1
+        size = _BLOCK if self._own.mechanism.stops_at is None else 1
         # of many blocks most may be stored already; one is looked up where it would be drawn
         stored, left = self._found(rows) if len(rows) > size else ({}, 1)
         waiting = [key for key in rows if key not in stored]
@@ -388,7 +390,7 @@ class AnswerStream:
         return self._answers(questions, stored, left)
 
     @repeated
-    def close(self, answered: int | None = None, about: Mapping[str, Any] | None = None) -> None:
+    def close(self, answered: int | None = None, about: JsonView | None = None) -> None:
         """Settle the reservation; it answers nothing new afterwards.
 
         Questions that were not used go back into the budget of a ledger that composes by a Renyi
@@ -593,7 +595,7 @@ class _Request:
         if check is not None:
             check(self.released(None))
 
-    def made(self, private: Source, stages: Sequence[IntArray]) -> Sealed:
+    def made(self, private: _Source, stages: Sequence[IntArray]) -> Sealed:
         """Return the container of the next stage, which must be of the shape that is paid for."""
         sealed = private(stages) if callable(private) else private
         if not isinstance(sealed, Sealed) or sealed.shape != self.shape:
@@ -605,7 +607,7 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
-        about: dict[str, Any] = {"request": self.request, "purpose": self.purpose, "terms": stored}
+        about: Json = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
             self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:
@@ -757,7 +759,7 @@ class _SecretStates:
         new, states = entropy_bytes(_MARK_BYTES), self._states()
         kept = {name: value for name, value in states.items() if name == mark.hex()}
         # its size must not depend on what was drawn
-        content = json.dumps(kept | {new.hex(): secret}).ljust(STATE_BYTES).encode()
+        content = json.dumps(kept | {new.hex(): secret}).ljust(_STATE_BYTES).encode()
         if self._files is None:
             self._held = content
         else:
@@ -776,7 +778,7 @@ class _SecretStates:
         raise TypeError("A stream holds a secret state; open it again by its request.")
 
 
-def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
+def _json_terms(asked: Terms, *, streams: bool) -> Json:
     """Return what must be the same whenever a request is taken up, as JSON values.
 
     Raises
@@ -793,7 +795,7 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     }
     with suppress(TypeError, ValueError, RecursionError):
         if len(text := json.dumps(terms, allow_nan=False)) <= _MOST_TERMS:
-            read: dict[str, Any] = json.loads(text)
+            read: Json = json.loads(text)
             return read
     raise ParameterError(
         "A public setting is no text, finite number, list or mapping, or all together have more"
@@ -802,7 +804,7 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     )
 
 
-def _facts(noise: ExactNoise) -> dict[str, Any]:
+def _facts(noise: ExactNoise) -> Json:
     """Return what a certificate says of the noise and of the software that drew it."""
     return {"exact": noise.exact, "description": noise.description, "software": _software()}
 

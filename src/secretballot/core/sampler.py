@@ -6,7 +6,7 @@ left of the size, by its tails, and as pairs of draws. Of two outcomes the count
 exact tails. Of more the share of draws up to any outcome differs from its probability by more than
 sqrt(log(2 / a) / (2 n)) with probability at most a (Massart 1990, the inequality of Dvoretzky,
 Kiefer and Wolfowitz), whatever the distribution is. So all ways together raise a false alarm with
-probability at most `FALSE_ALARM`, by the union bound.
+probability at most `_FALSE_ALARM`, by the union bound.
 
 Noise of 0.7 or 1.3 times the scale is refused with probability above 1 - 1e-5 by every sample but
 the last, which looks for repeated draws, and the noise of OpenDP 0.14.0 and 0.14.1 with probability
@@ -36,9 +36,9 @@ def draws_wrong_noise(version: str) -> bool:
     return found is not None and tuple(int(part or 0) for part in found.groups()) in _WRONG_OPENDP
 
 
-FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once a process
+_FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once a process
 
-Draw = Callable[[str, float, int], IntArray]
+_Draw = Callable[[str, float, int], IntArray]
 
 
 class Sample(NamedTuple):
@@ -63,7 +63,7 @@ class Sample(NamedTuple):
 
 # The first two have the scales at which OpenDP 0.14.0 and 0.14.1 are worst for a given number of
 # draws. The first is longer than what one call draws, so it goes the way through the threads.
-SAMPLES = (
+_SAMPLES = (
     Sample("laplace", 3.0, 40_000),
     Sample("gaussian", 2.0, 8_000),
     Sample("laplace", 0.7, 3_000),
@@ -75,11 +75,11 @@ SAMPLES = (
 _FAR = (0.95, 0.99)  # of the sizes; beyond such a quantile shares are too small for the inequality
 # Ten ways to look at each sample. One part of the alarm is kept for draws beyond the listed
 # values, which have probability below 1e-14 in all.
-_ALARM = FALSE_ALARM / (10 * len(SAMPLES) + 1)
+_ALARM = _FALSE_ALARM / (10 * len(_SAMPLES) + 1)
 _REACH = 50.0  # logarithm of how much rarer than 0 the outermost listed value is
 
 
-def first_failure(draw: Draw, chunk: int) -> str | None:
+def first_failure(draw: _Draw, chunk: int) -> str | None:
     """Return what is wrong with a sampler in a few words, None if nothing was found.
 
     Parameters
@@ -89,10 +89,10 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
     chunk : int
         How many draws are made at a time; draws so far apart must be independent too.
     """
-    for kind, scale, size, singly in SAMPLES:
+    for kind, scale, size, singly in _SAMPLES:
         calls, each = (size, 1) if singly else (1, size)
         drawn = np.concatenate([draw(kind, scale, each) for _ in range(calls)])
-        values, law = listed_distribution(kind, scale)
+        values, law = _listed_distribution(kind, scale)
         about = f"{size} draws of discrete {kind} noise of scale {scale:g}"
         if not (drawn.shape == (size,) and (np.abs(drawn) <= values[-1]).all()):
             return f"of {about}, some are missing or beyond {values[-1]}"
@@ -108,15 +108,15 @@ def _fits(counts: IntArray, chances: FloatArray) -> bool:
     if len(chances) == 2:
         times, chance = counts[1], min(float(chances[1]), 1.0)
         return bool(2 * min(bdtr(times, n, chance), bdtrc(times - 1, n, chance)) > _ALARM)
-    return bool(np.abs(np.cumsum(counts / n - chances)).max() <= most_apart(n))
+    return bool(np.abs(np.cumsum(counts / n - chances)).max() <= _most_apart(n))
 
 
-def most_apart(n: int) -> float:
+def _most_apart(n: int) -> float:
     """Return by how much the shares of n draws may differ from their probabilities."""
     return math.sqrt(math.log(2 / _ALARM) / (2 * n))
 
 
-def listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
+def _listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
     """Return the values of discrete noise, up to those with probability below 1e-14 in all, and
     their probabilities."""
     reach = int(np.ceil(_REACH * scale if kind == "laplace" else np.sqrt(2 * _REACH) * scale))

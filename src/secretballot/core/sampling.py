@@ -26,9 +26,9 @@ import numpy as np
 from secretballot.core.losses import LOSS_ERROR, PROFILE_ERROR, Profile
 from secretballot.core.types import FloatArray
 
-STEPS = 48  # of the search over t; it only costs sharpness
+_STEPS = 48  # of the search over t; it only costs sharpness
 SLACK = 1e-11  # in nats, relative to 1 + |epsilon|: more than the float error of every figure here
-POINTS = 6000  # at which the profile of a stream is read
+_POINTS = 6000  # at which the profile of a stream is read
 LARGE = 600.0  # nats; beyond, e^epsilon is not computed
 
 
@@ -42,7 +42,7 @@ def relabelling_loss(relation: str, relabel_epsilon: float) -> float:
     return factors * (half + math.log1p(math.exp(-half))) * (1 + SLACK)
 
 
-def relabelled_delta(stream: Profile, epsilon: FloatArray, loss: float) -> FloatArray:
+def _relabelled_delta(stream: Profile, epsilon: FloatArray, loss: float) -> FloatArray:
     """Return delta of relabelling followed by a stream at each epsilon, rounded up but for the
     profile's own error.
 
@@ -56,7 +56,7 @@ def relabelled_delta(stream: Profile, epsilon: FloatArray, loss: float) -> Float
         What `relabelling_loss` returned.
     """
     start = epsilon - SLACK * (1 + np.abs(epsilon) + loss)
-    t = np.broadcast_to(np.linspace(0.0, loss, STEPS + 1), (len(start), STEPS + 1))
+    t = np.broadcast_to(np.linspace(0.0, loss, _STEPS + 1), (len(start), _STEPS + 1))
     # a profile may bend sharply where its argument is 0
     t = np.sort(np.column_stack([t, np.clip(start, 0.0, loss)]), axis=1)
     near, far = (_on_the_line(stream, start[:, None] - t + more) for more in (0.0, loss))
@@ -97,7 +97,7 @@ def _on_the_line(profile: Profile, epsilon: FloatArray) -> FloatArray:
     return np.where(epsilon >= 0, known, 1 - np.exp(np.minimum(0.0, epsilon)) * (1 - known))
 
 
-def unsampled_epsilon(epsilon: FloatArray, rate: float) -> FloatArray:
+def _unsampled_epsilon(epsilon: FloatArray, rate: float) -> FloatArray:
     """Return e1 with epsilon = log(1 + rate (e^e1 - 1)), rounded down; each epsilon at least 0."""
     inner = np.log1p(np.expm1(np.minimum(epsilon, LARGE)) / rate) * (1 - SLACK)
     found: FloatArray = np.where(epsilon > LARGE, epsilon, np.maximum(epsilon, inner))
@@ -106,11 +106,11 @@ def unsampled_epsilon(epsilon: FloatArray, rate: float) -> FloatArray:
 
 def _by_chords(profile: Profile, top: float) -> Profile:
     """Return a profile that is read by chords between some points: it is convex in e^epsilon."""
-    h = top / POINTS
-    value = profile(h * np.arange(POINTS + 2.0)) * (1 + PROFILE_ERROR)
+    h = top / _POINTS
+    value = profile(h * np.arange(_POINTS + 2.0)) * (1 + PROFILE_ERROR)
 
     def delta(at: FloatArray) -> FloatArray:
-        place = np.minimum(at * (1 - LOSS_ERROR) / h, POINTS)
+        place = np.minimum(at * (1 - LOSS_ERROR) / h, _POINTS)
         low = np.floor(place).astype(np.int64)
         share = np.expm1((place - low) * h) / math.expm1(h)
         found: FloatArray = (1 - share) * value[low] + share * value[low + 1]
@@ -138,7 +138,7 @@ def sampled_profile(stream: Profile, top: float, rate: float, loss: float) -> tu
     known = _by_chords(stream, top)
 
     def whole(at: FloatArray) -> FloatArray:
-        inner = relabelled_delta(known, unsampled_epsilon(at, rate), loss)
+        inner = _relabelled_delta(known, _unsampled_epsilon(at, rate), loss)
         return np.minimum(1.0, rate * (1 + SLACK) * inner)
 
     reach = top + loss

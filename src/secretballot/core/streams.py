@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from secretballot.core.events import SparseStream, TableStream
 
 _NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
-LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
+_LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
 
 BITS = 62
 WHOLE = 1 << BITS  # what the weights of an answer and of an abstention add up to
@@ -74,7 +74,7 @@ def laplace_above(value: float, scale: float) -> float:
     `value`."""
     r = math.exp(-1 / scale)
     if value >= 0:
-        return max(LEAST, math.exp(-(value + 1) / scale) / (1 + r))
+        return max(_LEAST, math.exp(-(value + 1) / scale) / (1 + r))
     return 1 - math.exp(value / scale) / (1 + r)
 
 
@@ -89,7 +89,7 @@ def false_answer(event: "SparseStream", distance: int = 0) -> float:
     need = event.threshold - distance + 1
     if need < 1:
         return 1.0 - _sum_tail(1 - need, event.query_scale, event.threshold_scale)
-    return max(LEAST, _sum_tail(need, event.query_scale, event.threshold_scale))
+    return max(_LEAST, _sum_tail(need, event.query_scale, event.threshold_scale))
 
 
 def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:

@@ -1,6 +1,7 @@
 """Arrays, bounds and models that all modules of the core share."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -26,6 +27,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ObjectArray = NDArray[np.object_]
 UnsignedArray = NDArray[np.uint64]
+
+#: An object of JSON; and one that is only read.
+Json = dict[str, Any]
+JsonView = Mapping[str, Any]
 
 # bounds of what events hold: less noise promises nothing and more cannot be drawn; counts keep sums
 # exact in float arithmetic; thresholds are a thousand of the largest scales
@@ -77,10 +82,10 @@ def fault_of(error: ValidationError) -> ParameterError:
     return ParameterError(place, plain_line(said, longest=LONGEST_WORDS))
 
 
-Found = TypeVar("Found", bound=BaseModel)
+_Found = TypeVar("_Found", bound=BaseModel)
 
 
-def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
+def model_in(kind: TypeAdapter[_Found], content: object, name: str) -> _Found:
     """Return the model whose `model_dump` gave a JSON object, field by field.
 
     Raises
@@ -106,7 +111,7 @@ def model_in(kind: TypeAdapter[Found], content: object, name: str) -> Found:
 #: Largest integer, in size, that is stated or released: beyond it programs read JSON differently.
 LARGEST = 2**53 - 1
 Squared = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
-Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
+_Name = Annotated[str, Field(min_length=1, max_length=200, strict=True)]
 
 
 class Guarantee(Model):
@@ -140,8 +145,8 @@ class Sample(Model):
     sampled: Count
     out_of: Count
     relabel_epsilon: Relabel
-    request: Name  # it was drawn for this one alone
-    serial: Name  # random
+    request: _Name  # it was drawn for this one alone
+    serial: _Name  # random
 
 
 class VoteShape(Model):
@@ -181,7 +186,7 @@ class VoteShape(Model):
     def first(self, n: int) -> "VoteShape":
         """Return the shape of `n` of the queries; all rows that move may be among them."""
         moved = self.moved if self.n_teachers is None else min(self.moved, n)
-        return VoteShape(**{**dict(self), "n_queries": n, "moved": moved})
+        return self.changed(n_queries=n, moved=moved)
 
 
 class SumShape(Model):

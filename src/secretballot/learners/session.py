@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 
-from secretballot._files import LARGEST_JSON, json_fields
+from secretballot._files import LARGEST_JSON, json_text
 from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import (
@@ -913,14 +913,14 @@ class LabelingSession(LabelStream):
                 f"The vault {folder} holds no session {request!r}; give the vault and the request"
                 " it began with."
             )
-        about = json_fields(content, {"ledger": str})
-        if about is None:
+        ledger = json_text(content, "ledger")
+        if ledger is None:
             raise DataError(f"{place} is damaged; put the vault back as it was.")
-        account = Ledger.open_existing(about["ledger"])
+        account = Ledger.open_existing(ledger)
         entry = account.entry(request)
         if entry is None or not entry.terms:
             raise LedgerError(
-                f"The ledger {about['ledger']!r} does not hold the session {request!r}; restore its"
+                f"The ledger {ledger!r} does not hold the session {request!r}; restore its"
                 " newest copy. Nothing was spent."
             )
         terms = terms_of(entry)

@@ -202,7 +202,8 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "number": number_text,
         "shown": shown,
         "count": wording.count_text,
-        "noun": wording.unit_noun,
+        # what a reader calls a unit: a record, a person or a label
+        "noun": lambda unit: "person" if unit == "user" else unit,
         "one_in": wording.one_in,
         # how sure somebody may become at most of what was as likely as not
         "posterior": lambda epsilon: wording.percent_text(100 / (1 + math.exp(-epsilon))),
@@ -220,8 +221,8 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "total_price": total_price,
         "stands_alone": stands_alone,
         "parameters": _parameters_of,
-        "say": say,
-        "sentences": sentences,
+        "say": _say,
+        "sentences": _sentences,
     }
     return environment
 
@@ -233,15 +234,15 @@ def template(name: str) -> jinja2.Template:
     return environment.from_string(_HERE.joinpath(name).read_text("utf-8"))
 
 
-def sentences(name: str, *values: Any) -> list[str]:
+def _sentences(name: str, *values: Any) -> list[str]:
     """Return the sentences of a macro of `words.txt.j2`, paragraph by paragraph, as plain text."""
     text = str(getattr(template("words.txt.j2").module, name)(*values))
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
-def say(name: str, *values: Any) -> str:
+def _say(name: str, *values: Any) -> str:
     """Return the sentences of a macro of `words.txt.j2` as one paragraph of plain text."""
-    return " ".join(sentences(name, *values))
+    return " ".join(_sentences(name, *values))
 
 
 def text_of(name: str, **values: Any) -> str:

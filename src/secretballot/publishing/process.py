@@ -66,7 +66,7 @@ _ENDED = (
 )
 
 
-class PublishingProcess:
+class _PublishingProcess:
     """A process that makes releases, and holds nothing but imports.
 
     Raises
@@ -77,13 +77,15 @@ class PublishingProcess:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        found = os.pathsep.join(_places_of_modules())
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "secretballot.publishing"],
+                [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=_clean_environment(),
+                env={**kept, **_FIXED, "PYTHONPATH": found},
                 cwd=os.path.abspath(os.sep),
                 # a Ctrl-C reaches the program alone, which then ends this process
                 start_new_session=True,
@@ -168,21 +170,16 @@ class PublishingProcess:
         raise DataError(_ENDED.format(self._process.wait()))
 
 
-def _clean_environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, **_FIXED, "PYTHONPATH": os.pathsep.join(_places_of_modules())}
-
-
 def _places_of_modules() -> list[str]:
     """Return where this process finds modules, with the folder that holds it by its name."""
     return [os.path.abspath(place) for place in sys.path]
 
 
 _lock = threading.RLock()
-_started: PublishingProcess | None = None
+_started: _PublishingProcess | None = None
 
 
-def start_publishing() -> PublishingProcess:
+def start_publishing() -> _PublishingProcess:
     """Start the process of this program unless it runs already.
 
     It takes seconds to be ready, so start it early.
@@ -200,12 +197,12 @@ def start_publishing() -> PublishingProcess:
                 atexit.register(_stop_at_exit)
             else:
                 _started.stop()
-            _started = PublishingProcess()
+            _started = _PublishingProcess()
         return _started
 
 
 @contextmanager
-def publishing_process() -> Iterator[PublishingProcess]:
+def publishing_process() -> Iterator[_PublishingProcess]:
     """Give the process of this program, to one thread at a time."""
     with _lock:
         yield start_publishing()
@@ -311,17 +308,12 @@ def _end_with_input() -> None:
 
 
 def _make_in_folder(channel: IO[bytes], job: Any, folder: str) -> Any:
+    import numpy as np
+
     from secretballot.publishing.release import make_release
 
     os.chdir(folder)  # files have bare names, so that no message about one says where it lay
-    _seed_globals(job.seed)
+    # an estimator without a seed of its own draws from these; this process serves one job and ends
+    random.seed(job.seed)
+    np.random.seed(job.seed % 2**32)  # noqa: NPY002  # the global state is the one meant
     return make_release(job, Path(), lambda text: _send_message(channel, ("step", text)))
-
-
-def _seed_globals(seed: int) -> None:
-    """Seed the global generators, from which an estimator without a seed of its own draws."""
-    import numpy as np
-
-    # nothing else is disturbed: this process serves one job and ends
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  # the global state is the one meant

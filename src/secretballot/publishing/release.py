@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._points import take_rows
-from secretballot._typing import AnyArray
+from secretballot._typing import AnyArray, Json, JsonView
 from secretballot._validation import (
     PARTS,
     MissingExtraError,
@@ -74,7 +74,7 @@ from secretballot.students.table_students import table_student_of
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 #: What the list of files says of a student that encodes raw columns itself, and of one that does
 #: not.
-ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
+_ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
 _ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
 _PACKAGE = (
@@ -108,8 +108,8 @@ class ReleaseFolder:
     path: Path
     files: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    certificate: dict[str, Any] = field(default_factory=dict)
-    _digests: dict[str, dict[str, object]] = field(default_factory=dict, repr=False)
+    certificate: Json = field(default_factory=dict)
+    _digests: dict[str, Json] = field(default_factory=dict, repr=False)
 
     def write(self, name: str, words: str, content: bytes) -> None:
         """Write a file, and keep what it is."""
@@ -117,7 +117,7 @@ class ReleaseFolder:
         self.files[name] = words
         self._digests[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
-    def seal(self, certificate: Mapping[str, Any]) -> None:
+    def seal(self, certificate: JsonView) -> None:
         """Write the certificate, bound to every file that was written before."""
         self.certificate = with_files(certificate, self._digests)
         (self.path / CERTIFICATE_FILE).write_bytes(_json_bytes(self.certificate))
@@ -167,7 +167,7 @@ class ReleaseJob:
     released: ReleasedLabels | ReleasedSums
     student: Any = None
     X_public: Any = None
-    schema: Mapping[str, Any] | None = None
+    schema: JsonView | None = None
     seed: int = 0
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
@@ -210,7 +210,7 @@ def _canonical_points(X: Any) -> Any:
     return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
 
 
-def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def _usage_of(files: Mapping[str, str], schema: JsonView | None) -> Json:
     """Return what can be done with files, for the texts beside them: a command line, lines of
     Python with this package, lines with onnxruntime alone, and whether the student reads the points
     of the release, and no table.
@@ -222,13 +222,13 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     schema : mapping or None
         Complete.
     """
-    found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
+    found: Json = dict.fromkeys(("package", "runtime_alone"), ())
     found |= {"command_line": None, "of_matrix": False}
     if _ONNX_FILE not in files:
         return found
     if schema is not None:  # the command encodes the table, whatever the file reads
         found["command_line"] = "secretballot predict . ../new.csv --out ../predictions.csv"
-    if schema is None or files[_ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
+    if schema is None or files[_ONNX_FILE] != _ONNX_OF_RAW_COLUMNS:
         return found | {"package": _PACKAGE[1:3], "of_matrix": True}
     columns = schema["columns"]
     # lines for vectors and decimal commas only where there are any
@@ -239,7 +239,7 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     return found | {"package": _PACKAGE, "runtime_alone": code.splitlines()}
 
 
-def write_files(
+def _write_files(
     folder: Path, job: ReleaseJob, *, student: Any = None, metrics: AnyMetrics | None = None
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
@@ -302,7 +302,7 @@ def write_files(
         raw = can_encode(columns) and getattr(student, "reads_a_table", True)
         written.attempt(
             _ONNX_FILE,
-            ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
+            _ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
             lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
     later = {README_FILE: "what may be done with these files, and how"}
@@ -322,7 +322,7 @@ def write_files(
     given = {
         "f": Facts(released),
         "c": certificate,
-        "usage": usage_of(written.files, columns),
+        "usage": _usage_of(written.files, columns),
         "columns": described,
         "kinds": {column["kind"] for column in (described or {}).values()},
         "metrics": metrics,
@@ -381,7 +381,7 @@ def _parquet_bytes(text: bytes) -> bytes:
     return made
 
 
-def _json_bytes(value: Mapping[str, Any]) -> bytes:
+def _json_bytes(value: JsonView) -> bytes:
     # the words of these errors quote the value, so nothing is raised inside
     with suppress(TypeError, ValueError):
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
@@ -435,7 +435,7 @@ def publish(
     CertificateError
         If the certificate is not the one of these labels.
     """
-    content, target = job_bytes(job), Path(os.path.abspath(folder))
+    content, target = _job_bytes(job), Path(os.path.abspath(folder))
     try:
         if os.path.lexists(target):
             raise DataError(f"{str(target)!r} exists; name another folder.")
@@ -445,7 +445,7 @@ def publish(
             new = draft / "new"  # the draft itself is locked where it is
             new.mkdir()
             written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))
-            move_into_place(new, target)
+            _move_into_place(new, target)
     except OSError as error:
         problem = error.strerror or str(error)
         raise ResourceError(
@@ -455,7 +455,7 @@ def publish(
     return written
 
 
-def move_into_place(new: Path, target: Path) -> None:
+def _move_into_place(new: Path, target: Path) -> None:
     """Put a finished release in its place; at the end all of it is on the disk.
 
     Raises
@@ -474,7 +474,7 @@ def write_release(
     *,
     student: Any = None,
     X_public: Any = None,
-    schema: Mapping[str, Any] | None = None,
+    schema: JsonView | None = None,
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,
@@ -596,7 +596,7 @@ class ChosenHypothesis:
     hypotheses: str
 
 
-def job_bytes(job: ReleaseJob) -> bytes:
+def _job_bytes(job: ReleaseJob) -> bytes:
     """Return a job as bytes, for another process.
 
     Raises
@@ -647,7 +647,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> R
     say("Writing the release")
     if job.test is not None and student is not None:
         metrics = metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
-    return write_files(folder, job, student=student, metrics=metrics)
+    return _write_files(folder, job, student=student, metrics=metrics)
 
 
 def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
@@ -657,7 +657,7 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
         return _hypothesis_of_certificate(job, given.hypotheses)
     if given == "auto" and released.certificate.get("public", {}).get("method") in SUMS:
         say("Fitting the basis")
-        return model_of_certificate(released, job.X_public)
+        return _model_of_certificate(released, job.X_public)
     if not isinstance(given, str) and _is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
     say("Fitting the student")
@@ -680,7 +680,7 @@ def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
     return HypothesisStudent.of(hypothesis, hypotheses, list(job.labels.classes), points.shape[1])
 
 
-def model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:
+def _model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:
     """Return the model whose weights the certificate states, in the basis of the public points.
 
     Raises

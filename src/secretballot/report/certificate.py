@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import secretballot
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Json, JsonView
 from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError
@@ -120,7 +120,7 @@ def labels_digest(
 # --- the certificate ---
 
 # The sentences of every certificate of a method: what was assumed, and what was not protected.
-_TEXT: dict[str, Any] = tomllib.loads(
+_TEXT: Json = tomllib.loads(
     resources("secretballot.report").joinpath("standing.toml").read_text("utf-8")
 )
 _WITHOUT_TEACHERS = {
@@ -130,8 +130,6 @@ _WITHOUT_TEACHERS = {
 }
 _BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
 _OR_PAID = _TEXT["or_paid"]
-(FIXED_BLINDLY,) = (line for line in _TEXT["teachers"] if line.endswith(_BLINDLY))
-FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + _OR_PAID
 UNSEEN_TEACHERS: str = _TEXT["unseen"]
 
 
@@ -146,7 +144,7 @@ def _json_text(value: object, **settings: Any) -> str:
         ) from None
 
 
-def certificate_digest(certificate: Mapping[str, object]) -> str:
+def certificate_digest(certificate: JsonView) -> str:
     """Return the SHA-256, as hexadecimal digits, of a certificate's canonical JSON.
 
     That has sorted keys, no spaces, ASCII characters and the shortest floats. The field ``digest``
@@ -159,7 +157,7 @@ def certificate_digest(certificate: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def check_digest(certificate: Mapping[str, object]) -> str:
+def check_digest(certificate: JsonView) -> str:
     """Return a sentence once the digest is that of the certificate.
 
     Raises
@@ -179,7 +177,7 @@ def describe_released(
     n_teachers: int,
     noisy_counts: IntArray | None = None,
     points_sha256: str | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Return the part of a certificate that binds it to the released values.
 
     Parameters
@@ -189,7 +187,7 @@ def describe_released(
     n_teachers : int
         Number of teachers that voted; 0 where one chosen model gave the labels.
     """
-    described: dict[str, Any] = {
+    described: Json = {
         "queries": len(queries),
         "answered": int(np.count_nonzero(np.asarray(labels) >= 0)),
         "classes": [class_value(value) for value in classes],
@@ -203,13 +201,13 @@ def describe_released(
 
 def certificate_of(
     done: "Released",
-    described: Mapping[str, object],
+    described: JsonView,
     *,
-    follows: Mapping[str, object] | None = None,
-    declaration: Mapping[str, object] | None = None,
-    plan: Mapping[str, object] | None = None,
-    choices: Sequence[Mapping[str, object]] | None = None,
-) -> dict[str, Any]:
+    follows: JsonView | None = None,
+    declaration: JsonView | None = None,
+    plan: JsonView | None = None,
+    choices: Sequence[JsonView] | None = None,
+) -> Json:
     """Return the certificate of what `core.releasing` has released.
 
     Parameters
@@ -281,14 +279,13 @@ def certificate_of(
         ]
     sealed = _sealed(certificate)
     # the whole is verified before it is paid for; here what was not checked before it came
-    if plan is not None:
-        check_plan(certificate_of_json(sealed))
-    if choices:
-        check_choices(certificate_of_json(sealed))
+    for check, part in ((check_plan, plan), (check_choices, choices)):
+        if part is not None:
+            check(certificate_of_json(sealed))
     return sealed
 
 
-def _drawn_fields(done: "Released", **follows: object) -> dict[str, Any]:
+def _drawn_fields(done: "Released", **follows: object) -> Json:
     return {
         **done.budget.to_json(),
         "mechanism": done.mechanism.model_dump(mode="json"),
@@ -298,7 +295,7 @@ def _drawn_fields(done: "Released", **follows: object) -> dict[str, Any]:
     }
 
 
-def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _sealed(fields: JsonView) -> Json:
     """Return fields as JSON values with their digest, which comes last, since it covers all.
 
     Raises
@@ -306,11 +303,11 @@ def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
     CertificateError
         If something in them cannot be written as JSON.
     """
-    plain: dict[str, Any] = json.loads(_json_text({**fields, "digest": ""}))
+    plain: Json = json.loads(_json_text({**fields, "digest": ""}))
     return plain | {"digest": certificate_digest(plain)}
 
 
-def choice_fields(done: "Released") -> dict[str, Any]:
+def choice_fields(done: "Released") -> Json:
     """Return one released number as the ``choices`` of a certificate list it."""
     return {
         "purpose": done.purpose,
@@ -320,7 +317,7 @@ def choice_fields(done: "Released") -> dict[str, Any]:
     }
 
 
-def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
+def with_about(certificate: JsonView, about: Mapping[str, str]) -> Json:
     """Return the certificate with the curator's words on the release; the same where there are
     none.
 
@@ -343,9 +340,7 @@ def with_about(certificate: Mapping[str, Any], about: Mapping[str, str]) -> dict
     return _rewritten(certificate, about=dict(about)) if about else dict(certificate)
 
 
-def with_files(
-    certificate: Mapping[str, Any], files: Mapping[str, Mapping[str, object]]
-) -> dict[str, Any]:
+def with_files(certificate: JsonView, files: Mapping[str, JsonView]) -> Json:
     """Return the certificate of a release folder: the release's, bound to every other file there.
 
     A release writes its certificate before there is a folder, so the certificates that a ledger
@@ -367,7 +362,7 @@ def with_files(
     return _rewritten(certificate, files={name: dict(files[name]) for name in sorted(files)})
 
 
-def _rewritten(certificate: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+def _rewritten(certificate: JsonView, **fields: Any) -> Json:
     sealed = _sealed({**certificate, **fields})
     certificate_of_json(sealed)
     return sealed
@@ -384,9 +379,7 @@ class _Declaration(Part):
     sample: Any = None
 
 
-def check_declaration(
-    declaration: Mapping[str, object] | None, *, mechanism: str = ""
-) -> dict[str, object]:
+def check_declaration(declaration: JsonView | None, *, mechanism: str = "") -> dict[str, object]:
     """Return the declared unit and relation, and the standing and the declared assumptions.
 
     Those are about teachers, or, where the named mechanism has none, about candidates or records.
@@ -396,7 +389,7 @@ def check_declaration(
     ParameterError
         If the declaration has an unknown key or word in it, or its unit cannot have its relation.
     """
-    given: Mapping[str, Any] = {"assumptions": [UNSEEN_TEACHERS]}
+    given: JsonView = {"assumptions": [UNSEEN_TEACHERS]}
     stated = _Declaration(**(given if declaration is None else declaration))
     unit, column = stated.unit, stated.unit_column
     check_relation(unit, stated.relation)

@@ -5,7 +5,7 @@ method, and the whole, which holds mechanism, shape and event as models of the c
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from secretballot import accounting
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Json, JsonView
 from secretballot._validation import FARTHEST, plain_line, shown
 from secretballot.core.errors import Relation, Unit
 from secretballot.core.events import AnyEvent, Event
@@ -59,7 +59,7 @@ def require(holds: object, words: str) -> None:
         raise CertificateError(words)
 
 
-def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
+def _rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
     """Return a check of a value: `words` follow "it must be"."""
 
     def check(value: Any) -> Any:
@@ -70,7 +70,7 @@ def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def missing() -> Any:
+def _missing() -> Any:
     """Return the default of a field that may be missing, but is never null."""
     return Field(default=None)
 
@@ -110,19 +110,21 @@ def _is_file_name(name: str) -> bool:
     return 0 < len(name) <= _MAX_NAME and plain and name != CERTIFICATE_FILE
 
 
-Sentence = Annotated[str, rule(_is_sentence, "a string of one line, not blank")]
-Sentences = Annotated[list[Sentence], Field(min_length=1)]
-Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
-_Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-_Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
+Sentence = Annotated[str, _rule(_is_sentence, "a string of one line, not blank")]
+_Sentences = Annotated[list[Sentence], Field(min_length=1)]
+_Names = Annotated[
+    _Sentences, _rule(lambda names: len(set(names)) == len(names), "different names")
+]
+_Filled = Annotated[str, _rule(str.strip, "a string that is not empty")]
+_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Moment = Annotated[str, _rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
 _Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
-Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Delta = Annotated[float, Field(ge=0, lt=1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Positive = Annotated[int, Field(ge=1)]
+_Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Delta = Annotated[float, Field(ge=0, lt=1)]
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Integer = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
-Integers = list[list[_Integer]]
+_Integers = list[list[_Integer]]
 
 
 class Part(Model):
@@ -134,21 +136,21 @@ class Part(Model):
 class Budget(Part):
     """A promise."""
 
-    epsilon: Epsilon
-    delta: Delta
+    epsilon: _Epsilon
+    delta: _Delta
 
 
 class Spent(Part):
     """What was spent of a budget."""
 
-    epsilon: Amount
-    delta: Amount
+    epsilon: _Amount
+    delta: _Amount
 
 
 class StatedPrice(Budget):
     """What the events cost at an epsilon, and how that was computed."""
 
-    delta_recomputed: Delta
+    delta_recomputed: _Delta
     method: Sentence
     source: Sentence
     library: Sentence
@@ -180,13 +182,13 @@ class StatedRelease(Part):
 
     queries: _Natural
     answered: _Natural
-    classes: Annotated[list[Any], rule(_are_classes, "two or more different classes, or none")]
+    classes: Annotated[list[Any], _rule(_are_classes, "two or more different classes, or none")]
     n_teachers: _Natural
     count_columns: _Natural
-    labels_sha256: Digest
-    points_sha256: Digest = missing()
-    rows: list[_Natural] = missing()
-    values: Integers = missing()
+    labels_sha256: _Digest
+    points_sha256: _Digest = _missing()
+    rows: list[_Natural] = _missing()
+    values: _Integers = _missing()
 
 
 class Named(Part):
@@ -199,9 +201,9 @@ class Named(Part):
 class Plan(Part):
     """How a release in rounds used its reservation."""
 
-    planned: Positive
+    planned: _Positive
     used: _Natural
-    rounds: list[Positive]
+    rounds: list[_Positive]
     strategy: Named
     left: Literal["kept", "returned", "forfeited", "none"]
 
@@ -209,12 +211,12 @@ class Plan(Part):
 class ListedFile(Part):
     """A file beside the certificate."""
 
-    sha256: Digest
+    sha256: _Digest
     bytes: _Natural
 
 
-Files = Annotated[
-    dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
+_Files = Annotated[
+    dict[Annotated[str, _rule(_is_file_name, "the name of a file beside it")], ListedFile],
     Field(min_length=1, max_length=1000),
 ]
 
@@ -222,12 +224,12 @@ Files = Annotated[
 class About(Part):
     """What the curator calls the data, who answers for them, and how to reach somebody."""
 
-    title: Sentence = missing()
-    controller: Sentence = missing()
-    contact: Sentence = missing()
+    title: Sentence = _missing()
+    controller: Sentence = _missing()
+    contact: Sentence = _missing()
 
 
-VOTES = "votes"
+_VOTES = "votes"
 RECORD_VOTES = "record-votes"
 MOMENTS = "record-moments"
 TARGET_MOMENTS = "record-moments-of-a-number"
@@ -240,7 +242,6 @@ SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release is in "released".
 WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
-CONFIDENCE = "confidence"
 CLASS_WEIGHTS = "class_weights"
 #: Of votes of records, of which those that the public points do not cover are counted apart: the
 #: share that chance explains. Their noisy votes, of all their cells together, are the one released
@@ -249,21 +250,21 @@ EXPECTED_UNCOVERED = "expected_uncovered"
 #: The counts of votes of records before the noise are at most this, by rule: how many records there
 #: were is private.
 LARGEST_COUNT = 10**12
-ANSWERS_SOME = ("confident-labels", "stable-value")
-ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
+_ANSWERS_SOME = ("confident-labels", "stable-value")
+_ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOST_STAGES = 100
 _MOST_LABELS, _MOST_IN_SETS = 10_000, 8
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Range = Annotated[
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Range = Annotated[
     list[Annotated[float, Field(allow_inf_nan=False)]],
     Field(min_length=2, max_length=2),
     # finite bounds may lie further apart than the largest double
-    rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
+    _rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
 ]
 
 
-class Drawable(NamedTuple):
+class _Drawable(NamedTuple):
     """Which integers a mechanism can have released: at most so many rows, of so many columns."""
 
     rows: int
@@ -287,7 +288,7 @@ class Settings(Part):
             If they do.
         """
 
-    def drawable(self, stated: Any) -> Drawable | None:
+    def drawable(self, stated: Any) -> _Drawable | None:
         """Return which integers, other than labels and their counts, may have been released.
 
         Raises
@@ -301,9 +302,9 @@ class Settings(Part):
 class Votes(Settings):
     """Labels, or noisy counts, of votes of teachers."""
 
-    kinds = ("noisy-votes", "table-labels", *ANSWERS_SOME, *ABSTAINS)
+    kinds = ("noisy-votes", "table-labels", *_ANSWERS_SOME, *_ABSTAINS)
     method: Literal["votes"]
-    confidence: Annotated[float, Field(gt=0, lt=1)] = missing()
+    confidence: Annotated[float, Field(gt=0, lt=1)] = _missing()
 
     def check(self, stated: Any) -> None:
         confident = self.confidence is None or isinstance(stated.mechanism, ConfidentLabels)
@@ -315,7 +316,7 @@ class RecordVotes(Settings):
 
     kinds = ("noisy-votes",)
     method: Literal["record-votes"]
-    expected_uncovered: Share = missing()
+    expected_uncovered: _Share = _missing()
 
     def check(self, stated: Any) -> None:
         shape, votes = stated.shape, _votes_of_one(stated.shape)
@@ -325,15 +326,15 @@ class RecordVotes(Settings):
         fits = whole and 1 <= votes <= shape.n_queries
         require(fits, "A record votes at more public points than there are, or at none.")
 
-    def drawable(self, stated: Any) -> Drawable | None:
+    def drawable(self, stated: Any) -> _Drawable | None:
         if self.expected_uncovered is None:
             return None
         votes, far = _votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
-        return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
+        return _Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
 
 
 class _Start(Part):
-    certificate: Digest
+    certificate: _Digest
     weights: list[_Integer]
 
 
@@ -345,11 +346,11 @@ class _Sums(Settings):
     residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
     mark_weight: _Natural
     marks: list[str]
-    expected_uncovered: Share
-    n_records: Positive | None
+    expected_uncovered: _Share
+    n_records: _Positive | None
     basis: Named
-    basis_sha256: Digest
-    weights: Integers
+    basis_sha256: _Digest
+    weights: _Integers
     covered_only: list[bool]
     # by which coordinates are multiplied before a unit's vector is cut to the bound
     scales: list[list[Annotated[int, Field(ge=1, le=2**18)]]]
@@ -362,46 +363,55 @@ class _Sums(Settings):
         shape, of_labels = stated.shape, stated.unit == "label"
         n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
         start: _Start | None = getattr(self, "start", None)
-        known = self.method == MOMENTS or not (stated.released.queries or of_labels)
-        known = known and (start is None or not of_labels)
-        require(known, "Sums of labels alone have classes and no start; other sums list no labels.")
+        require(
+            (self.method == MOMENTS or not (stated.released.queries or of_labels))
+            and (start is None or not of_labels),
+            "Sums of labels alone have classes and no start; other sums list no labels.",
+        )
         # sums of counts come before those of the stages, and have their share of the price
         sigmas, fresh = stated.mechanism.sigmas, self.method != TARGET_MOMENTS and start is None
         n_counts = int(fresh and not of_labels)
-        even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
-        even = even and len(sigmas) == n_counts + n_stages
-        if even and n_counts:
-            even = math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
-        require(even, "The noise is not that of counts of classes and so many stages.")
+        require(
+            0 < n_stages <= _MOST_STAGES
+            and len(set(sigmas[-n_stages:])) == 1
+            and len(sigmas) == n_counts + n_stages
+            and (not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])),
+            "The noise is not that of counts of classes and so many stages.",
+        )
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:
             counted = [RECORDS, UNCOVERED]
-        private = stated.relation == "add-remove"
-        marked = (self.n_records is None) == private and self.marks == counted
-        marked = marked and (self.mark_weight == 0) == of_labels
         # the longest vector of one unit, whose replacement moves a sum by twice as much
         bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
-        marked = marked and self.mark_weight <= bound // 4
-        require(marked, "The sums count other records than may be counted, or by too large marks.")
+        require(
+            (self.n_records is None) == (stated.relation == "add-remove")
+            and self.marks == counted
+            and (self.mark_weight == 0) == of_labels
+            and self.mark_weight <= bound // 4,
+            "The sums count other records than may be counted, or by too large marks.",
+        )
         n_weights = shape.coordinates - len(self.marks)
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
-        whole = n_weights > 0 and {len(one) for one in of_each} == {n_stages}
-        whole = whole and all(len(one) * n_columns == n_weights for one in self.scales)
         more = [] if start is None else [start.weights]
-        whole = whole and all(len(one) == n_weights for one in [*self.weights, *more])
-        require(whole, "The settings are not one for each stage, coordinate and column.")
+        require(
+            n_weights > 0
+            and {len(one) for one in of_each} == {n_stages}
+            and all(len(one) * n_columns == n_weights for one in self.scales)
+            and all(len(one) == n_weights for one in [*self.weights, *more]),
+            "The settings are not one for each stage, coordinate and column.",
+        )
 
-    def drawable(self, stated: Any) -> Drawable:
-        return Drawable(*stated.mechanism.answer_shape(stated.shape))
+    def drawable(self, stated: Any) -> _Drawable:
+        return _Drawable(*stated.mechanism.answer_shape(stated.shape))
 
 
 class Moments(_Sums):
     """Of which labels of points follow."""
 
     method: Literal["record-moments"]
-    start: _Start = missing()
-    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing()
+    start: _Start = _missing()
+    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = _missing()
 
     def n_columns(self, certificate: Any) -> int:
         # of two classes one column says both
@@ -419,7 +429,7 @@ class TargetMoments(_Sums):
     """Of a number, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-a-number"]
-    bounds: Range
+    bounds: _Range
 
     def n_columns(self, certificate: Any) -> int:
         return 1
@@ -429,7 +439,7 @@ class LabelsMoments(_Sums):
     """Of several labels, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-labels"]
-    labels: Names
+    labels: _Names
 
     def n_columns(self, certificate: Any) -> int:
         return len(self.labels)
@@ -438,14 +448,14 @@ class LabelsMoments(_Sums):
 class _Table(Settings):
     """Answers that are released values, one for each of some rows of the public pool."""
 
-    def drawable(self, stated: Any) -> Drawable:
+    def drawable(self, stated: Any) -> _Drawable:
         released = stated.released
         labels = released.queries or released.answered or released.count_columns
         require(not labels, "The answers are released values; the certificate lists labels.")
         return self.answers(stated.mechanism, stated.shape)
 
     @abstractmethod
-    def answers(self, mechanism: Any, shape: Any) -> Drawable:
+    def answers(self, mechanism: Any, shape: Any) -> _Drawable:
         """Return how many rows are paid for, and what may answer each."""
 
 
@@ -454,11 +464,11 @@ class LabelVotes(_Table):
 
     kinds = ("noisy-votes",)
     method: Literal["votes-of-labels"]
-    labels: Names
+    labels: _Names
     ballot: Literal["labels", "sets"]
-    most_named: Positive | None
+    most_named: _Positive | None
 
-    def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> Drawable:
+    def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> _Drawable:
         n, cap, sets = len(self.labels), self.most_named, self.ballot == "sets"
         least, most = (2, _MOST_IN_SETS) if sets else (1, _MOST_LABELS)
         fits = least <= n <= most and (cap is None or (not sets and cap <= n))
@@ -470,10 +480,10 @@ class LabelVotes(_Table):
         same = paid == (points * rows, points * moved, 2**n if sets else 2, "gaussian")
         require(same, "The votes are not those of these labels, this ballot and this cap.")
         if mechanism.release == "labels":
-            return Drawable(points, n, 0, 1)
+            return _Drawable(points, n, 0, 1)
         far = FARTHEST * (mechanism.scale + 1)
         width = mechanism.answer_shape(shape)[1] * rows
-        return Drawable(points, width, -far, (shape.n_teachers or 0) + far)
+        return _Drawable(points, width, -far, (shape.n_teachers or 0) + far)
 
 
 class NumberVotes(_Table):
@@ -481,16 +491,16 @@ class NumberVotes(_Table):
 
     kinds = ("noisy-means", "vote-quantiles")
     method: Literal["votes-of-numbers"]
-    bounds: Range
+    bounds: _Range
 
-    def answers(self, mechanism: Mechanism, shape: VoteShape) -> Drawable:
+    def answers(self, mechanism: Mechanism, shape: VoteShape) -> _Drawable:
         every = shape.moved == shape.n_queries
         require(every, "A teacher may vote for another number at every point.")
         steps = shape.n_classes - 1
         if not isinstance(mechanism, NoisyMeans):
-            return Drawable(shape.n_queries, 1, 0, steps)
+            return _Drawable(shape.n_queries, 1, 0, steps)
         far = FARTHEST * (mechanism.sigma + 1)
-        return Drawable(shape.n_queries, 1, -far, (shape.n_teachers or 0) * steps + far)
+        return _Drawable(shape.n_queries, 1, -far, (shape.n_teachers or 0) * steps + far)
 
 
 class ExponentialSettings(Settings):
@@ -499,14 +509,14 @@ class ExponentialSettings(Settings):
     model_config = ConfigDict(extra="allow")
     kinds = (EXPONENTIAL,)
     method: Literal["exponential-choice"]
-    n_candidates: Positive
+    n_candidates: _Positive
     candidates: Any = None
 
-    def drawable(self, stated: Any) -> Drawable:
+    def drawable(self, stated: Any) -> _Drawable:
         names = self.candidates
         each = names is None or (isinstance(names, list) and len(names) == self.n_candidates)
         require(each, "The names of the candidates are not one for each of them.")
-        return Drawable(1, 1, 0, self.n_candidates - 1)
+        return _Drawable(1, 1, 0, self.n_candidates - 1)
 
 
 class Quantile(Settings):
@@ -572,7 +582,7 @@ def _read_event(content: Any) -> Event:
     return event
 
 
-class Drawn(Part):
+class _Drawn(Part):
     """What was drawn, from what, and at which price."""
 
     mechanism: Annotated[AnyMechanism, BeforeValidator(mechanism_in)]
@@ -581,8 +591,8 @@ class Drawn(Part):
     events: Annotated[
         list[Annotated[AnyEvent, BeforeValidator(_read_event)]], Field(min_length=1, max_length=1)
     ]
-    epsilon: Epsilon
-    delta: Delta
+    epsilon: _Epsilon
+    delta: _Delta
 
     @property
     def event(self) -> Event:
@@ -599,14 +609,14 @@ class Drawn(Part):
         the shape."""
         shape, method, kind = self.shape, self.public.method, self.mechanism.kind
         every = not isinstance(shape, VoteShape) or shape.moved == shape.n_queries
-        require(every or method != VOTES, "A teacher may vote otherwise at every query.")
+        require(every or method != _VOTES, "A teacher may vote otherwise at every query.")
         known = not self.public.kinds or kind in self.public.kinds
         require(known, f"The method {shown(method)} has no mechanism {shown(kind)}.")
         same = self.mechanism.event(shape) == self.event
         require(same, "The events are not those of the mechanism, which have another price.")
 
 
-class Choice(Drawn):
+class Choice(_Drawn):
     """What private data decided beside the release, under a reservation of its own: one number, or
     labels, of which the digest is stated."""
 
@@ -614,9 +624,9 @@ class Choice(Drawn):
         ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
     ]
     purpose: _Filled
-    value: int = missing()
-    labels_sha256: Digest = missing()
-    reservation: Positive
+    value: int = _missing()
+    labels_sha256: _Digest = _missing()
+    reservation: _Positive
 
     @model_validator(mode="after")
     def _check_outcome(self) -> "Choice":
@@ -625,7 +635,7 @@ class Choice(Drawn):
         return self
 
 
-class Certificate(Drawn):
+class Certificate(_Drawn):
     """The whole document."""
 
     format: Literal["secretballot/certificate"]
@@ -638,20 +648,20 @@ class Certificate(Drawn):
     public: _AnySettings
     price: StatedPrice
     composition: Account
-    assumptions: Sentences
-    not_protected: Sentences
+    assumptions: _Sentences
+    not_protected: _Sentences
     noise: StatedNoise
     software: Annotated[
-        dict[str, Sentence], rule(lambda found: "opendp" in found, "versions, of opendp also")
+        dict[str, Sentence], _rule(lambda found: "opendp" in found, "versions, of opendp also")
     ]
     released: StatedRelease
-    plan: Plan = missing()
-    choices: Annotated[list[Choice], Field(max_length=100)] = missing()
-    files: Files = missing()
+    plan: Plan = _missing()
+    choices: Annotated[list[Choice], Field(max_length=100)] = _missing()
+    files: _Files = _missing()
     about: Annotated[
-        About, rule(lambda about: about.model_fields_set, "a title, controller or contact")
-    ] = missing()
-    digest: Digest
+        About, _rule(lambda about: about.model_fields_set, "a title, controller or contact")
+    ] = _missing()
+    digest: _Digest
 
     @model_validator(mode="after")
     def _check_unit(self) -> "Certificate":
@@ -673,7 +683,7 @@ class Certificate(Drawn):
         return Guarantee(unit=self.unit, relation=self.relation)
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         """The JSON object that it was read from."""
         return self.model_dump(mode="json", exclude_unset=True)
 
@@ -688,9 +698,9 @@ class Certificate(Drawn):
     def most_abstentions(self) -> int | None:
         """After how many abstentions nothing more is answered, 0 where there are none; None where
         they end nothing."""
-        if self.mechanism.kind in ANSWERS_SOME:
+        if self.mechanism.kind in _ANSWERS_SOME:
             return None
-        return (self.mechanism.stops_at or 0) if self.mechanism.kind in ABSTAINS else 0
+        return (self.mechanism.stops_at or 0) if self.mechanism.kind in _ABSTAINS else 0
 
     def check_terms(self) -> None:
         """Refuse mechanism, shape, settings and labels that contradict each other, or the promise.
@@ -719,7 +729,7 @@ class Certificate(Drawn):
         self.public.check(self)
 
 
-def certificate_of_json(document: Mapping[str, Any]) -> Certificate:
+def certificate_of_json(document: JsonView) -> Certificate:
     """Return the certificate that a JSON object is.
 
     Raises
@@ -764,7 +774,7 @@ def _is_beyond(event: Event) -> bool:
     return False
 
 
-def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: Drawable) -> None:
+def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: _Drawable) -> None:
     """Refuse released values that are not so many rows of so many integers within bounds.
 
     Raises
@@ -782,7 +792,7 @@ def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: D
     )
 
 
-def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def stated(certificate: JsonView) -> Json:
     """Return mechanism, shape, public settings and released integers of a certificate in one
     mapping, for those who show them: with ``sigma``, ``bound``, ``n_stages``, ``counts_first`` and
     ``votes_per_record`` where there are such; the values are those of the stages.
@@ -819,13 +829,13 @@ _MAX_SLOW_EVENTS = 10
 _MAX_LABELS = 5_000  # in all choices: about the time of one large release
 
 
-def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
+def total_price(certificate: JsonView) -> tuple[float, float]:
     """Return the (epsilon, delta) of the release and all its choices by basic composition."""
     parts = [certificate, *certificate.get("choices", ())]
     return math.fsum(part["epsilon"] for part in parts), math.fsum(part["delta"] for part in parts)
 
 
-def stands_alone(certificate: Mapping[str, Any]) -> bool:
+def stands_alone(certificate: JsonView) -> bool:
     """Return whether the account holds this release, with its choices, and holds no other.
 
     Then it was opened for this release, and knows of no other from the same data.
@@ -850,7 +860,7 @@ def check_plan(certificate: Certificate) -> str:
     # the same number is in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
     plan, released, shape = certificate.plan, certificate.released, certificate.shape
-    require(certificate.public.method == VOTES, "Votes of teachers alone are released in rounds.")
+    require(certificate.public.method == _VOTES, "Votes of teachers alone are released in rounds.")
     planned, used = plan.planned, plan.used
     fits = getattr(shape, "n_queries", None) == planned and used <= planned
     require(fits, f"The plan is of {planned} queries, and the mechanism was set up for others.")
@@ -860,9 +870,11 @@ def check_plan(certificate: Certificate) -> str:
         f" {released.queries} were released.",
     )
     # only a Renyi ledger takes unused queries back
-    said = (plan.left == "none") == (used == planned)
-    said = said and (plan.left != "returned" or certificate.composition.kind == "renyi")
-    require(said, f"The plan says {plan.left!r} of what was left: {planned - used} queries.")
+    require(
+        (plan.left == "none") == (used == planned)
+        and (plan.left != "returned" or certificate.composition.kind == "renyi"),
+        f"The plan says {plan.left!r} of what was left: {planned - used} queries.",
+    )
     reserved = count_text(planned, "reserved query")
     turns = count_text(len(plan.rounds), "round")
     return f"{used} of {reserved} used, in {turns}; the price is that of the whole reservation."
@@ -925,7 +937,7 @@ def _check_outcome(number: int, choice: Choice, certificate: Certificate) -> Non
         return
     known = not isinstance(choice.public, MethodAlone)
     require(known, f"Choice {number} was drawn by no known mechanism; update secretballot.")
-    check_integers([[choice.value]], 1, choice.public.drawable(choice) or Drawable(1, 1))
+    check_integers([[choice.value]], 1, choice.public.drawable(choice) or _Drawable(1, 1))
 
 
 # --- how far the public points cover the records, as noisy sums have counted it ---
@@ -985,7 +997,7 @@ class Coverage:
         )
 
 
-def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
+def coverage_on(terms: JsonView) -> tuple[Coverage, float, float] | None:
     """Return what the marks say, as `counted_by_marks`; None where the public points are the
     records' own.
 
@@ -1035,7 +1047,7 @@ def counted_by_marks(
 
 
 def coverage_by_votes(
-    terms: Mapping[str, Any], noisy_counts: IntArray
+    terms: JsonView, noisy_counts: IntArray
 ) -> tuple[Coverage, float, float] | None:
     """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
     of the number of records. None where uncovered records were not distinguished.

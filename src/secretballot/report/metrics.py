@@ -16,23 +16,23 @@ from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
 from secretballot._points import class_shares
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot.exceptions import DataError
 
 #: Of all intervals here.
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 _NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
 _BINS = 10
 
 
 @dataclass(frozen=True)
-class Interval:
+class _Interval:
     """From `low` to `high`, with its confidence and the name of its method."""
 
     low: float
     high: float
     method: str = "Agresti-Min, paired"
-    confidence: float = CONFIDENCE
+    confidence: float = _CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _ClassMetrics:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class _Calibration:
     """Whether probabilities mean what they say.
 
     Attributes
@@ -83,26 +83,26 @@ class Calibration:
 class _Figures:
     rows: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return all of it as JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
-class Metrics(_Figures):
+class _Metrics(_Figures):
     """How good a model is on labelled points.
 
     Attributes
     ----------
     rows : int
     accuracy : float
-    accuracy_interval : Interval
+    accuracy_interval : _Interval
         Wilson's, of 95 %, of the accuracy.
     majority : object
         The class that most of these points have.
     majority_accuracy : float
         Accuracy of answering it always.
-    above_majority : Interval
+    above_majority : _Interval
         Accuracy less that one: the interval of the paired difference, of 95 %.
     beats_majority : bool
         Whether that is above 0: the model is better, beyond chance.
@@ -114,21 +114,21 @@ class Metrics(_Figures):
     auc : float or None
         Area under the ROC curve: of the second of two classes, else the mean over classes, one
         against the rest. None without probabilities, or with rows of one class alone.
-    calibration : Calibration or None
+    calibration : _Calibration or None
         None without probabilities.
     """
 
     accuracy: float
-    accuracy_interval: Interval
+    accuracy_interval: _Interval
     majority: Any
     majority_accuracy: float
-    above_majority: Interval
+    above_majority: _Interval
     beats_majority: bool
     balanced_accuracy: float
     classes: tuple[_ClassMetrics, ...]
     confusion: tuple[tuple[int, ...], ...]
     auc: float | None
-    calibration: Calibration | None
+    calibration: _Calibration | None
 
     @property
     def distinguishes_classes(self) -> bool:
@@ -150,12 +150,12 @@ class PairedDifference:
     ----------
     difference : float
         First less second.
-    interval : Interval
+    interval : _Interval
         Of 95 %.
     """
 
     difference: float
-    interval: Interval
+    interval: _Interval
 
 
 def metrics_of_student(
@@ -183,7 +183,7 @@ def metrics_of_student(
         answers = answers_of_student(student, X, classes)
         if hasattr(student, "predict_proba"):
             shares = class_shares(student, X, classes)
-        return metrics_of(truth, answers, classes, shares)
+        return _metrics_of(truth, answers, classes, shares)
     said: Any = np.asarray(student.predict(X))
     if truth.ndim == 1:
         return _number_metrics(truth, said)
@@ -211,12 +211,12 @@ def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray
     return found
 
 
-def metrics_of(
+def _metrics_of(
     truth: IntArray,
     answers: IntArray,
     classes: Sequence[Any],
     probabilities: FloatArray | None = None,
-) -> Metrics:
+) -> _Metrics:
     """Return the metrics of answers, and of probabilities where there are any.
 
     Parameters
@@ -233,17 +233,17 @@ def metrics_of(
     most = int(np.argmax(rows))
     above = paired_difference(answers == truth, truth == most).interval
     each = tuple(
-        _ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
+        _ClassMetrics(name, n, said, hits / n if n else None, hits / said if said else None)
         for name, n, said, hits in zip(classes, rows, answered, right, strict=True)
     )
     area, calibration = None, None
     if probabilities is not None:
         area = _area_under_curve(truth, probabilities)
         calibration = _calibration_of(truth, answers, probabilities)
-    return Metrics(
+    return _Metrics(
         rows=len(truth),
         accuracy=sum(right) / len(truth),
-        accuracy_interval=wilson_interval(sum(right), len(truth)),
+        accuracy_interval=_wilson_interval(sum(right), len(truth)),
         majority=classes[most],
         majority_accuracy=rows[most] / len(truth),
         above_majority=above,
@@ -255,10 +255,6 @@ def metrics_of(
         auc=area,
         calibration=calibration,
     )
-
-
-def _share_or_none(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
 
 
 def _area_under_curve(truth: IntArray, probabilities: FloatArray) -> float | None:
@@ -274,7 +270,7 @@ def _area_under_curve(truth: IntArray, probabilities: FloatArray) -> float | Non
     return float(np.mean(areas))
 
 
-def _calibration_of(truth: IntArray, answers: IntArray, probabilities: FloatArray) -> Calibration:
+def _calibration_of(truth: IntArray, answers: IntArray, probabilities: FloatArray) -> _Calibration:
     rows, n_classes = probabilities.shape
     said = np.clip(probabilities[np.arange(rows), answers], 0, 1)
     right = answers == truth
@@ -285,10 +281,10 @@ def _calibration_of(truth: IntArray, answers: IntArray, probabilities: FloatArra
         brier = brier_score_loss(truth == 1, np.clip(probabilities[:, 1], 0, 1))
     else:
         brier = np.mean(((probabilities - np.eye(n_classes)[truth]) ** 2).sum(axis=1))
-    return Calibration(float(said.mean()), float(np.abs(surplus).sum() / rows), float(brier))
+    return _Calibration(float(said.mean()), float(np.abs(surplus).sum() / rows), float(brier))
 
 
-def wilson_interval(successes: int, trials: int) -> Interval:
+def _wilson_interval(successes: int, trials: int) -> _Interval:
     """Return Wilson's interval of 95 % for a share.
 
     Notes
@@ -296,8 +292,8 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     Wilson 1927; Brown, Cai and DasGupta 2001 recommend it. It holds for few trials and for shares
     near 0 and 1, too.
     """
-    found = binomtest(successes, trials).proportion_ci(CONFIDENCE, "wilson")
-    return Interval(float(found.low), float(found.high), "Wilson")
+    found = binomtest(successes, trials).proportion_ci(_CONFIDENCE, "wilson")
+    return _Interval(float(found.low), float(found.high), "Wilson")
 
 
 def paired_difference(
@@ -333,7 +329,7 @@ def paired_difference(
         differences.append(float(np.mean(one) - np.mean(other)))
     centre, half = float(np.mean(centres)), math.hypot(*halves) / len(halves)
     return PairedDifference(
-        float(np.mean(differences)), Interval(max(-1.0, centre - half), min(1.0, centre + half))
+        float(np.mean(differences)), _Interval(max(-1.0, centre - half), min(1.0, centre + half))
     )
 
 
@@ -350,7 +346,7 @@ class _NumberMetrics(_Figures):
         Of these points: the constants with the least absolute and squared error.
     constant_mean_absolute_error, constant_root_mean_squared_error : float
         Mean absolute error of answering the median, root mean squared error of answering the mean.
-    squared_error_below_constant : Interval
+    squared_error_below_constant : _Interval
         Mean squared error of the mean less that of the model: the interval of the paired
         difference, of 95 %.
     beats_constant : bool
@@ -363,7 +359,7 @@ class _NumberMetrics(_Figures):
     mean: float
     constant_mean_absolute_error: float
     constant_root_mean_squared_error: float
-    squared_error_below_constant: Interval
+    squared_error_below_constant: _Interval
     beats_constant: bool
 
 
@@ -374,32 +370,32 @@ class _LabelsMetrics(_Figures):
     Attributes
     ----------
     labels : dict
-        Name to `Metrics` of each label by itself, with the classes 0 and 1.
+        Name to `_Metrics` of each label by itself, with the classes 0 and 1.
     exact : float
         Share of points whose whole set of labels is right.
-    exact_interval : Interval
+    exact_interval : _Interval
         Wilson's, of 95 %, of that share.
     majority : tuple of str
         The set of labels that most of these points have.
     majority_exact : float
         Share of points that have it.
-    above_majority : Interval
+    above_majority : _Interval
         Exact share less that one: the interval of the paired difference, of 95 %.
     beats_constant : bool
         Whether that is above 0: more sets are right, beyond chance.
     """
 
-    labels: dict[str, Metrics]
+    labels: dict[str, _Metrics]
     exact: float
-    exact_interval: Interval
+    exact_interval: _Interval
     majority: tuple[str, ...]
     majority_exact: float
-    above_majority: Interval
+    above_majority: _Interval
     beats_constant: bool
 
 
 #: Of a student, by what it learns.
-AnyMetrics = Metrics | _NumberMetrics | _LabelsMetrics
+AnyMetrics = _Metrics | _NumberMetrics | _LabelsMetrics
 
 
 def _number_metrics(truth: FloatArray, answers: FloatArray) -> _NumberMetrics:
@@ -423,7 +419,7 @@ def _number_metrics(truth: FloatArray, answers: FloatArray) -> _NumberMetrics:
         mean=mean,
         constant_mean_absolute_error=float(np.mean(np.abs(median - truth))),
         constant_root_mean_squared_error=math.sqrt(float(np.mean(constant))),
-        squared_error_below_constant=Interval(centre - half, centre + half, "normal, paired"),
+        squared_error_below_constant=_Interval(centre - half, centre + half, "normal, paired"),
         beats_constant=centre - half > 0,
     )
 
@@ -453,9 +449,11 @@ def _labels_metrics(
     columns = zip(names, truth.T, answers.T, shares, strict=True)
     return _LabelsMetrics(
         rows=len(truth),
-        labels={name: metrics_of(true, said, (0, 1), share) for name, true, said, share in columns},
+        labels={
+            name: _metrics_of(true, said, (0, 1), share) for name, true, said, share in columns
+        },
         exact=float(right.mean()),
-        exact_interval=wilson_interval(int(right.sum()), len(truth)),
+        exact_interval=_wilson_interval(int(right.sum()), len(truth)),
         majority=tuple(name for name, there in zip(names, majority, strict=True) if there),
         majority_exact=frequency / len(truth),
         above_majority=above,

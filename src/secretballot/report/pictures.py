@@ -7,7 +7,7 @@ colour alone. Text stays text, so that a page can search, scale and read it alou
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from secretballot._typing import FloatArray
+from secretballot._typing import FloatArray, JsonView
 from secretballot._validation import require_extra
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate_models import class_text
@@ -202,7 +202,7 @@ def _integer_ticks(axis: Any) -> None:
     )
 
 
-def draw_budget(certificate: Mapping[str, Any]) -> str:
+def draw_budget(certificate: JsonView) -> str:
     """Draw how much of the dataset's budget is spent: before, by this release, and what is left.
 
     Parameters
@@ -289,7 +289,7 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
     return _histogram("confidence", values, edges, [middle], words, label, weights=weights)
 
 
-def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
+def released_sizes(terms: JsonView) -> list[FloatArray]:
     """Return, for each stage, the sizes of the released numbers over their noise, largest first.
 
     What counts records is left out: arrays of shape (n_coordinates,).
@@ -299,7 +299,7 @@ def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
     return [np.sort(np.abs(one))[::-1] / terms["sigma"] for one in stages]
 
 
-def draw_moments(terms: Mapping[str, Any]) -> str:
+def draw_moments(terms: JsonView) -> str:
     """Draw the released numbers of every stage by size, beside what noise alone would give.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import FloatArray
+from secretballot._typing import FloatArray, JsonView
 from secretballot._validation import shown
 from secretballot._written import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot.exceptions import DataError
@@ -42,14 +42,14 @@ class RawRows:
     columns: Sequence[str] = ()
 
 
-def can_encode(schema: Mapping[str, Any] | None) -> bool:
+def can_encode(schema: JsonView | None) -> bool:
     """Return whether there is a complete schema whose columns a graph encodes: it hashes no
     words."""
     columns = {} if schema is None else schema["columns"]
     return bool(columns) and all(one.get("encoding") != "hashed" for one in columns.values())
 
 
-def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
+def add_raw_columns(graph: Graph, schema: JsonView) -> Value:
     """Declare an input for each column of a schema, and return the encoded matrix.
 
     Numbers and vectors are doubles, NaN where nothing is known; all else is texts as they are in a
@@ -75,7 +75,7 @@ def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
     return graph.joined(parts)
 
 
-def refuse_long_vocabularies(schema: Mapping[str, Any]) -> None:
+def refuse_long_vocabularies(schema: JsonView) -> None:
     """Refuse free text with more words than a graph looks for.
 
     Raises
@@ -91,7 +91,7 @@ def refuse_long_vocabularies(schema: Mapping[str, Any]) -> None:
             )
 
 
-def _numbers(cells: Value, column: Mapping[str, Any]) -> list[Value]:
+def _numbers(cells: Value, column: JsonView) -> list[Value]:
     """Add the median where nothing is known, centre and scale."""
     known = abs(cells) <= _LARGEST_NUMBER
     number = known.where(cells, [[column["median"]]])
@@ -105,7 +105,7 @@ def _scaled(number: Value, center: Any, scale: float) -> Value:
     return (centred / scale).clipped(-_LARGEST_NUMBER, _LARGEST_NUMBER)
 
 
-def _vectors(cells: Value, column: Mapping[str, Any]) -> list[Value]:
+def _vectors(cells: Value, column: JsonView) -> list[Value]:
     """Add vectors in single precision; the centre where one of the numbers is none."""
     beyond = (~(abs(cells) <= _LARGEST_NUMBER)).as_numbers()
     known = beyond.sums().equals(0.0)
@@ -113,7 +113,7 @@ def _vectors(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     return [_scaled(vector, column["center"], column["scale"])]
 
 
-def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
+def _dates(cells: Value, column: JsonView) -> list[Value]:
     """Add days since the median, and parts of the date."""
     moment = datetime.datetime.fromisoformat(column["median"])
     median = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(seconds=1)
@@ -128,14 +128,14 @@ def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     return [*parts, *([absent.as_numbers()] if column["indicator"] else [])]
 
 
-def _texts(cells: Value, column: Mapping[str, Any]) -> list[Value]:
+def _texts(cells: Value, column: JsonView) -> list[Value]:
     """Add which words a free text has, and whether it has none."""
     has = _add_words(cells, column["words"])
     none = has.sums().equals(0.0).as_numbers()
     return [has, none]
 
 
-def _categories(cells: Value, column: Mapping[str, Any]) -> list[Value]:
+def _categories(cells: Value, column: JsonView) -> list[Value]:
     """Add one column for each category, and the one of all others."""
     truths = column["kind"] == "boolean"
     categories = _TRUTHS if truths else column["categories"]

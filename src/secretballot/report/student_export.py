@@ -8,7 +8,7 @@ that are not named here.
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from sklearn.tree import BaseDecisionTree
 
 from secretballot._points import take_rows
 from secretballot._seeded import own_global_states
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json, JsonView
 from secretballot._validation import shown_error
 from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn
@@ -63,7 +63,7 @@ from secretballot.report.student_graph import (
 )
 from secretballot.report.student_load import OnnxStudent
 
-Points = Value | Sequence[Value]  # one matrix, or its columns by themselves
+_Points = Value | Sequence[Value]  # one matrix, or its columns by themselves
 #: What converts, for messages.
 CONVERTS = (
     "logistic regression, trees, forests, boosting by histograms (no other ensembles of trees),"
@@ -78,7 +78,7 @@ _MOST_OTHERWISE = 0.01  # of the rows: where neighbours are equally far, each of
 def student_bytes(
     student: Any,
     *,
-    schema: Mapping[str, Any] | None = None,
+    schema: JsonView | None = None,
     rows: RawRows | None = None,
     X_public: Any = None,
 ) -> bytes:
@@ -114,7 +114,7 @@ def student_bytes(
     return loaded.content
 
 
-def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:
+def converted_student(student: Any, schema: JsonView | None = None) -> OnnxStudent:
     """Return a fitted student as its file has it; whether it answers alike is not tried.
 
     Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors:
@@ -141,15 +141,15 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}).")
 
 
-def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
+def _model_bytes(student: Any, schema: JsonView | None) -> bytes:
     names = [] if schema is None else list(schema["columns"])
     basis: Any = student.basis if _is_moments(student) else getattr(student, "basis_", None)
     by_column = schema is None and any(map(_holds_texts, getattr(basis, "_columns", [])))
     if by_column:
         names = [str(name) for name in basis.feature_names_in_]
     graph = Graph([*names, "X"])
-    about: dict[str, Any] = {"made_by": "secretballot"}
-    points: Points
+    about: Json = {"made_by": "secretballot"}
+    points: _Points
     if schema is not None:
         points = add_raw_columns(graph, schema)
         about["encoded"] = points.name
@@ -168,9 +168,7 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     return graph.to_bytes(outputs, about | more)
 
 
-def _add_answers(
-    student: Any, points: Points, taken: list[str]
-) -> tuple[list[Output], dict[str, Any]]:
+def _add_answers(student: Any, points: _Points, taken: list[str]) -> tuple[list[Output], Json]:
     """Add a student, and return its outputs, and what is said of them."""
 
     def named(name: str) -> str:
@@ -188,7 +186,7 @@ def _add_answers(
             assert isinstance(points, Value)
             number = _add_regressor(student.regressor, points).clipped(low, high)
         return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
-    about: dict[str, Any]
+    about: Json
     outputs: list[Output]
     shares: Value | None
     if labels is not None:
@@ -214,7 +212,7 @@ def _add_answers(
     return outputs, about
 
 
-def _several_labels(student: Any, points: Points) -> tuple[Value, Value | None]:
+def _several_labels(student: Any, points: _Points) -> tuple[Value, Value | None]:
     """Add a classifier for each label, and return the labels and the probabilities, both of shape
     (n, n_labels)."""
     labels, shares = [], []
@@ -294,7 +292,7 @@ def _is_moments(student: Any) -> bool:
     return hasattr(student, "basis") and hasattr(student, "weights")
 
 
-def _add_classifier(student: Any, points: Points) -> _Said:
+def _add_classifier(student: Any, points: _Points) -> _Said:
     """Add a fitted classifier of one class each.
 
     Raises
@@ -345,9 +343,9 @@ class _Rows(NamedTuple):
     cells: Value | None
 
 
-def _rows(student: Any, points: Points) -> _Rows:
+def _rows(student: Any, points: _Points) -> _Rows:
     cells = None if student.before is None else _add_cells(student.basis, points)
-    coordinates = add_basis(student.basis, points)
+    coordinates = _add_basis(student.basis, points)
     return _Rows(coordinates.clipped(-LARGEST_COORDINATE, LARGEST_COORDINATE), cells)
 
 
@@ -388,7 +386,7 @@ def _predictions(model: LinearModel, rows: _Rows) -> Value:
     return _rounded_shares(there, there + absent)
 
 
-def _moments(student: Any, points: Points) -> _Said:
+def _moments(student: Any, points: _Points) -> _Said:
     """Add a model of moments of classes."""
     logits = _logits(student.model, _rows(student, points))
     if student.weights.shape[1] == 1:  # of two classes the first has logit 0
@@ -419,10 +417,10 @@ def _rounded_shares(parts: Value, totals: Value) -> Value:
     return ((parts * PROBABILITY_UNIT + totals // 2) / totals).floor()
 
 
-def _record_votes(student: Any, points: Points) -> _Said:
+def _record_votes(student: Any, points: _Points) -> _Said:
     # the unit goes into the weights: a runtime may fuse a division by it in single precision
     weights = np.asarray(student.coef_).T / student._unit
-    logits = add_basis(student.basis_, points) @ weights + student.intercept_
+    logits = _add_basis(student.basis_, points) @ weights + student.intercept_
     return _most_probable(logits.softmax())
 
 
@@ -454,9 +452,9 @@ def _vote_shares(shares: Value, student: Any) -> _Said:
     return _Said(shares.largest_place(), (shares - level).at_least(0.0))
 
 
-def _graph_counts(student: Any, points: Points) -> _Said:
+def _graph_counts(student: Any, points: _Points) -> _Said:
     """Add vote shares that are linear in the functions on the pool's graph."""
-    shares = add_basis(student.basis_, points) @ (np.asarray(student.coef_) / UNIT)
+    shares = _add_basis(student.basis_, points) @ (np.asarray(student.coef_) / UNIT)
     return _vote_shares(shares + student.intercept_, student)
 
 
@@ -552,7 +550,7 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
     return None if trees is None else _mean_of_trees(trees, points)
 
 
-def _trees_of(student: Any) -> "list[Tree] | None":
+def _trees_of(student: Any) -> "list[_Tree] | None":
     if isinstance(student, BaseDecisionTree):
         return [_grown_tree(student)]
     if isinstance(student, BaseForest):
@@ -560,7 +558,7 @@ def _trees_of(student: Any) -> "list[Tree] | None":
     return None
 
 
-def _mean_of_trees(trees: "list[Tree]", points: Value) -> Value:
+def _mean_of_trees(trees: "list[_Tree]", points: Value) -> Value:
     return _add_trees(points, trees, single=True).sums(keep=False) / float(len(trees))
 
 
@@ -638,7 +636,7 @@ def _of_scikit_learn(learner: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class _Tree:
     """One tree.
 
     Attributes
@@ -666,7 +664,7 @@ class Tree:
 
 def _plain_tree(
     places: IntArray, thresholds: IntArray, levels: BoolArray, values: IntArray
-) -> Tree:
+) -> _Tree:
     """Return a tree of full depth by its nodes; one that is no split leaves all to its left."""
     nodes, first_leaf = [0], len(places)
     left: list[int] = []
@@ -679,7 +677,7 @@ def _plain_tree(
     found = np.array(nodes)
     leaf = found >= first_leaf
     inner = np.where(leaf, 0, found)
-    return Tree(
+    return _Tree(
         places[inner],
         thresholds[inner].astype(np.float64),
         np.array(left),
@@ -691,7 +689,7 @@ def _plain_tree(
     )
 
 
-def _grown_tree(estimator: Any) -> Tree:
+def _grown_tree(estimator: Any) -> _Tree:
     """Return a fitted DecisionTree or ExtraTree; its points are to be rounded to single
     precision."""
     tree = estimator.tree_
@@ -700,19 +698,19 @@ def _grown_tree(estimator: Any) -> Tree:
         values = values / values.sum(axis=1, keepdims=True)
     leaf = tree.children_left == -1
     missing = np.asarray(getattr(tree, "missing_go_to_left", np.zeros(len(leaf))), dtype=bool)
-    return Tree(
+    return _Tree(
         tree.feature, tree.threshold, tree.children_left, tree.children_right, missing, leaf, values
     )
 
 
-def _histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
+def _histogram_tree(predictor: Any, place: int, n_outputs: int) -> _Tree:
     """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs and
     does not split by categories."""
     nodes = predictor.nodes
     values = np.zeros((len(nodes), n_outputs))
     values[:, place] = nodes["value"]
     left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
-    return Tree(
+    return _Tree(
         nodes["feature_idx"].astype(np.int64),
         nodes["num_threshold"],
         left,
@@ -723,7 +721,7 @@ def _histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
     )
 
 
-def _add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
+def _add_trees(points: Value, trees: Sequence[_Tree], *, single: bool) -> Value:
     """Add trees, and return their values, of shape (n, n_trees, n_outputs).
 
     Parameters
@@ -776,12 +774,12 @@ def _holds_texts(column: object) -> bool:
     return isinstance(column, LevelColumn) and any(isinstance(one, str) for one in column.levels)
 
 
-def _joined_points(points: Points) -> Value:
+def _joined_points(points: _Points) -> Value:
     """Return points as one matrix."""
     return points if isinstance(points, Value) else points[0].graph.joined(points)
 
 
-def add_basis(basis: Any, points: Points) -> Value:
+def _add_basis(basis: Any, points: _Points) -> Value:
     """Add the map from points to coordinates, and return its output.
 
     Parameters
@@ -816,10 +814,10 @@ def add_basis(basis: Any, points: Points) -> Value:
     return coordinates
 
 
-def _add_cells(basis: Any, points: Points) -> Value:
+def _add_cells(basis: Any, points: _Points) -> Value:
     """Add what trees compare, and return it, of shape (n, n_cells).
 
-    Parameters and errors are those of `add_basis`.
+    Parameters and errors are those of `_add_basis`.
     """
     codes = []
     for place, column in enumerate(basis._columns):
@@ -832,7 +830,7 @@ def _add_cells(basis: Any, points: Points) -> Value:
     return codes[0].graph.joined(codes)
 
 
-def _add_columns(points: Points, basis: TableBasis) -> Value:
+def _add_columns(points: _Points, basis: TableBasis) -> Value:
     """Add the features of every column of a table."""
     features = []
     for place, column in enumerate(basis._columns):
@@ -847,7 +845,7 @@ def _add_columns(points: Points, basis: TableBasis) -> Value:
     return features[0].graph.joined(features)
 
 
-def _cells_of(points: Points, place: int, column: object) -> Value:
+def _cells_of(points: _Points, place: int, column: object) -> Value:
     """Return one column of the points."""
     if not isinstance(points, Value):
         return points[place]

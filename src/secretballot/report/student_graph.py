@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from secretballot._typing import JsonView
+
 DOUBLE, TEXT, INTEGER, FLOAT = (
     TensorProto.DOUBLE,
     TensorProto.STRING,
@@ -93,7 +95,7 @@ class Graph:
             self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **attributes))
         return [Value(self, names[value.name]) for value in inner.output]
 
-    def to_bytes(self, outputs: Sequence["Output"], about: Mapping[str, Any]) -> bytes:
+    def to_bytes(self, outputs: Sequence["Output"], about: JsonView) -> bytes:
         """Return the model.
 
         Parameters

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper
 from sklearn.utils.metaestimators import available_if
 
-from secretballot._typing import FloatArray
+from secretballot._typing import FloatArray, Json
 from secretballot._validation import plain_line
 from secretballot._written import with_point
 from secretballot.exceptions import DataError
 from secretballot.report.verification import read_regular
 
-LARGEST_FILE = 500 * 10**6  # bytes
+_LARGEST_FILE = 500 * 10**6  # bytes
 _LARGEST_VALUE = 2**24  # numbers for one row
 _MOST_LEVELS = 500  # of a tree
 _CELLS_AT_ONCE = 2**23  # numbers of one value in memory
@@ -78,7 +78,7 @@ def load_student(path: str | Path) -> "OnnxStudent":
     """
     try:
         # a link may lead to it, as in a cache of files
-        return OnnxStudent(read_regular(Path(path).resolve(), LARGEST_FILE))
+        return OnnxStudent(read_regular(Path(path).resolve(), _LARGEST_FILE))
     except DataError as error:
         problem = f"{path} is no student: {error}".rstrip(".")
         raise DataError(plain_line(f"{problem}.")) from None
@@ -391,7 +391,7 @@ def _check_trees(node: Any, width: int) -> None:
     _require(max(levels.values(), default=0) <= _MOST_LEVELS, "a tree of it is too deep")
 
 
-def _about(model: Any) -> dict[str, Any]:
+def _about(model: Any) -> Json:
     """Return what the metadata of a model say, as JSON values."""
     try:
         about = {one.key: json.loads(one.value) for one in model.metadata_props}

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Json, JsonView
 from secretballot._validation import (
     FARTHEST,
     LARGEST_INTEGER,
@@ -94,7 +94,7 @@ _ABSTAINED = -1
 _FIXED_COLUMNS = 3  # query, label, abstained
 
 
-def read_labels(
+def _read_labels(
     content: bytes, classes: Sequence[object], count_columns: int
 ) -> tuple[IntArray, IntArray, IntArray | None]:
     """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
@@ -248,7 +248,7 @@ def _regular_digest(path: Path, limit: int) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def read_certificate(path: str | Path) -> dict[str, Any]:
+def read_certificate(path: str | Path) -> Json:
     """Return the JSON object in a certificate file.
 
     Raises
@@ -277,7 +277,7 @@ def certificate_bytes(path: str | Path) -> bytes:
         raise CertificateError(str(error)) from None
 
 
-def certificate_in(content: bytes) -> dict[str, Any]:
+def certificate_in(content: bytes) -> Json:
     """Return the JSON object in the content of a certificate file.
 
     Raises
@@ -296,7 +296,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     return document
 
 
-def _without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeated_names(pairs: list[tuple[str, Any]]) -> Json:
     """Refuse an object that names a field twice: two readers could see two certificates."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -304,7 +304,7 @@ def _without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _check_format(document: Mapping[str, Any]) -> str:
+def _check_format(document: JsonView) -> str:
     """Return a sentence on format and version.
 
     Raises
@@ -374,7 +374,7 @@ def _values_file(method: str) -> str | None:
     return None if method in WITHOUT_CLASSES else LABELS_FILE
 
 
-def check_files(certificate: Certificate, folder: Path) -> str:
+def _check_files(certificate: Certificate, folder: Path) -> str:
     """Return a sentence once the folder holds the listed files, unchanged, and nothing more.
 
     Raises
@@ -454,7 +454,7 @@ def _check_rows(certificate: Certificate, path: Path) -> str:
     """
     released = certificate.released
     content = read_regular(path, MAX_BYTES)
-    queries, labels, counts = read_labels(content, released.classes, released.count_columns)
+    queries, labels, counts = _read_labels(content, released.classes, released.count_columns)
     # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = labels != _ABSTAINED
     found = len(queries), int(np.count_nonzero(answered))
@@ -483,7 +483,7 @@ def _check_rows(certificate: Certificate, path: Path) -> str:
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
-def most_bytes(document: Mapping[str, Any]) -> int:
+def most_bytes(document: JsonView) -> int:
     """Return how many bytes ``labels.csv`` has at most, by a checked certificate; 0 where a release
     has another file."""
     released = certificate_of_json(document).released
@@ -505,7 +505,7 @@ def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> 
     require(given, "labels.csv holds a label that is not the one its counts give.")
 
 
-def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
+def answers_bytes(certificate: JsonView) -> bytes:
     """Return the bytes of ``answers.csv`` (UTF-8, lines end in a line feed).
 
     Of numbers: ``query``, the row of the public pool, and ``value``, the released number in its own
@@ -542,7 +542,7 @@ def _check_answers(certificate: Certificate, path: Path) -> str:
     return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."
 
 
-def _lines_of_numbers(terms: Mapping[str, Any]) -> Iterator[str]:
+def _lines_of_numbers(terms: JsonView) -> Iterator[str]:
     low, high = terms["bounds"]
     step = (high - low) / (terms["n_classes"] - 1)
     # a sum of all votes is released for a mean, and a position of the grid of a quantile
@@ -552,7 +552,7 @@ def _lines_of_numbers(terms: Mapping[str, Any]) -> Iterator[str]:
         yield f"{row},{low + answer / parts * step!r}"
 
 
-def _lines_of_labels(terms: Mapping[str, Any]) -> Iterator[str]:
+def _lines_of_labels(terms: JsonView) -> Iterator[str]:
     names, counted = list(terms["labels"]), terms["release"] == "counts"
     in_sets = counted and terms["ballot"] == "sets"
     places = range(len(names))
@@ -577,7 +577,7 @@ SIGNATURE_FILE, _SIGNATURE_BYTES = "certificate.sig", 64
 _LONGEST_KEY = 10_000  # bytes of a key file
 
 
-def _check_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
+def _check_signature(document: JsonView, folder: Path | None, public: Any) -> str:
     """Return a sentence once the certificate in a folder is signed with a key.
 
     Parameters
@@ -615,7 +615,7 @@ def _check_signature(document: Mapping[str, Any], folder: Path | None, public: A
     return f"Signed with the key {mark}."
 
 
-def _text_of(document: Mapping[str, Any]) -> str:
+def _text_of(document: JsonView) -> str:
     return json.dumps(dict(document), sort_keys=True)  # in which 1, 1.0 and true differ
 
 
@@ -738,7 +738,7 @@ class Verification:
 
     checks: tuple[Check, ...]
     unchecked: tuple[str, ...] = ()
-    certificate: Mapping[str, Any] | None = field(default=None, repr=False)
+    certificate: JsonView | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -758,7 +758,7 @@ class Verification:
         """The checks that were not in order."""
         return tuple(check for check in self.checks if not check.ok)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the outcome as JSON values."""
         return {
             "ok": self.ok,
@@ -769,7 +769,7 @@ class Verification:
 
 
 def verify_certificate(
-    certificate: Mapping[str, Any] | str | Path,
+    certificate: JsonView | str | Path,
     folder: str | Path | None = None,
     *,
     key: str | os.PathLike[str] | None = None,
@@ -847,7 +847,7 @@ def verify_certificate(
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked), document)
     values = _values_file(whole.public.method)
-    checks.append(_made("files", lambda: check_files(whole, place)))
+    checks.append(_made("files", lambda: _check_files(whole, place)))
     if agree and values is not None:
         holds = _check_answers if values == ANSWERS_FILE else _check_rows
         name = values.removesuffix(".csv")
@@ -884,7 +884,7 @@ def _made(name: str, look: Callable[[], str]) -> Check:
         return Check(name, False, f"This could not be evaluated ({type(error).__name__}).")
 
 
-def _check_fields(document: Mapping[str, Any], read: list[Certificate]) -> str:
+def _check_fields(document: JsonView, read: list[Certificate]) -> str:
     certificate = certificate_of_json(document)
     reserved = certificate.composition.reservation
     require(reserved, "The field composition.reservation is 0: nothing was reserved.")

@@ -28,11 +28,6 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else plural}"
 
 
-def unit_noun(unit: str) -> str:
-    """Return what a reader calls a unit: a record, a person or a label."""
-    return "person" if unit == "user" else unit
-
-
 def one_in(probability: float) -> str:
     """Return a small probability as "one in so many"; 0 as "never"."""
     return f"one in {round(1 / probability):,}" if probability > 0 else "never"

@@ -13,8 +13,8 @@ import numpy as np
 from secretballot._typing import Json, JsonView
 from secretballot._validation import HYPOTHESES, name_part
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
+from secretballot.accounting.calibration import gaussian_mu
 from secretballot.accounting.recipes import Terms
-from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles

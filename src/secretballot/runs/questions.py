@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from secretballot._validation import plain_line, shown
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, check_useful
+from secretballot.accounting.calibration import gaussian_mu
 from secretballot.accounting.recipes import Terms, answer_chance, largest_distance
-from secretballot.accounting.rounding import gaussian_mu
 from secretballot.core.mechanisms import AbstentionTable, SparseVector, teachers_of
 from secretballot.exceptions import Argument, ParameterError
 from secretballot.report.wording import count_text

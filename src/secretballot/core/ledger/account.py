@@ -7,7 +7,7 @@ nobody can look, `UnknownEndError` says so.
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +30,14 @@ from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import Result, repeated
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.price import PrivacyBudget, delta_upper
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, Json, JsonView
 
 if TYPE_CHECKING:
     from secretballot.core.ledger.postgres import PostgresStore
 
-Place = Path | DatabasePlace
-Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
+_Place = Path | DatabasePlace
+_Named = str | os.PathLike[str] | DatabasePlace
+_Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
 _LONGEST_REQUEST = 240
@@ -112,8 +113,8 @@ class LedgerEntry:
     reserved_at: str
     reason: str | None
     parts: int
-    terms: dict[str, Any]
-    facts: dict[str, Any] | None
+    terms: Json
+    facts: Json | None
     spent_after: tuple[float, float]
 
     @classmethod
@@ -221,7 +222,7 @@ class AnswerPage:
             )
         self._rows.add(added, totals)
 
-    def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
+    def commit(self, facts: JsonView, used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
 
         Parameters
@@ -231,13 +232,10 @@ class AnswerPage:
         used : tuple of Event, optional
             What all answers given cost by themselves, where the rest goes back into the budget.
         """
-        self._close(rows.Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
+        self.settle(rows.Closing(facts=dict(facts), used=used))  # type: ignore[arg-type]
 
-    def forfeit(self, reason: str) -> None:
-        """Close the reservation without further answers, for a public reason; it stays spent."""
-        self._close(rows.Closing(reason=reason))
-
-    def _close(self, ended: rows.Closing) -> None:
+    def settle(self, ended: rows.Closing) -> None:
+        """Close the reservation as is stated, with answers or for a public reason."""
         found, number = self._rows, self._reservation
         totals = found.seen.totals
         if ended.used is not None:
@@ -336,7 +334,7 @@ class Ledger:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | DatabasePlace,
+        path: _Named,
         *,
         dataset: str,
         budget: PrivacyBudget | None = None,
@@ -355,7 +353,7 @@ class Ledger:
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
-            made: dict[str, Any] = {**_DEFAULTS, **stated}
+            made: Json = {**_DEFAULTS, **stated}
             how = made.pop("composition")
             account = rows.Account.new(
                 dataset=dataset, guarantee=Guarantee(**made), budget=budget, composition=how
@@ -388,7 +386,7 @@ class Ledger:
         return cls(_MEMORY, dataset=dataset, budget=budget, **terms)
 
     @classmethod
-    def open_existing(cls, path: str | os.PathLike[str] | DatabasePlace) -> Self:
+    def open_existing(cls, path: _Named) -> Self:
         """Open the ledger at `path` with the dataset and the budget that it names.
 
         Raises
@@ -402,7 +400,7 @@ class Ledger:
         return ledger
 
     @staticmethod
-    def exists(path: str | os.PathLike[str] | DatabasePlace) -> bool:
+    def exists(path: _Named) -> bool:
         """Return whether something is at a place, so that no ledger is made there.
 
         Raises
@@ -416,7 +414,7 @@ class Ledger:
 
     # --- the account ---
 
-    def account_terms(self) -> dict[str, Any]:
+    def account_terms(self) -> Json:
         """Return what distinguishes the account from another one, as certificates state it."""
         return {
             "kind": self.composition,
@@ -518,7 +516,7 @@ class Ledger:
         *,
         request: str,
         purpose: str,
-        terms: Mapping[str, Any] | None = None,
+        terms: JsonView | None = None,
         space: int = 0,
     ) -> int:
         """Reserve `events` at `price` and return the number of the reservation.
@@ -633,7 +631,7 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
         with self.answering(reservation) as page:
-            page.forfeit(reason)
+            page.settle(rows.Closing(reason=reason))
 
     # --- handles ---
 
@@ -683,7 +681,7 @@ class Ledger:
             self._seen = self._rows(transaction, None).seen
 
     @functools.cached_property
-    def _store(self) -> Store:
+    def _store(self) -> _Store:
         return _store_at(self._place)
 
     def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
@@ -795,7 +793,7 @@ class Ledger:
 # --- places ---
 
 
-def _place_of(given: object) -> Place:
+def _place_of(given: object) -> _Place:
     """Return the place that somebody names by a path, a URL or a `DatabasePlace`; a path is made
     absolute, so that a change of folder does not lead a handle to another file.
 
@@ -812,7 +810,7 @@ def _place_of(given: object) -> Place:
     return Path(os.path.abspath(place))
 
 
-def _store_at(place: Place | None) -> Store:
+def _store_at(place: _Place | None) -> _Store:
     """Return what keeps an account in memory, a file, or a database, which needs a driver."""
     if not isinstance(place, DatabasePlace):
         return sqlite.SqliteStore(place)

@@ -30,10 +30,10 @@ from secretballot.core.errors import BrokenOffError, LedgerError, UnknownEndErro
 from secretballot.core.ledger import rows
 from secretballot.core.ledger.urls import DatabasePlace
 
-WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
-SILENCE_S = 6.0  # how long a server may be silent beside such a wait, in seconds
+_WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
+_SILENCE_S = 6.0  # how long a server may be silent beside such a wait, in seconds
 # a program that hangs inside a transaction must not keep all others out for longer, in seconds
-IDLE_S = 120.0
+_IDLE_S = 120.0
 _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests at most, in seconds
 
 # --- tables, and what guards them ---
@@ -76,13 +76,13 @@ def _statements(schema: str) -> Iterator[str]:
 
 
 #: Where there is no row yet to lock.
-LOCK = f"SELECT pg_advisory_xact_lock({rows.APPLICATION_ID}, hashtext('{{schema}}'))"
+_LOCK = f"SELECT pg_advisory_xact_lock({rows.APPLICATION_ID}, hashtext('{{schema}}'))"
 
 
 # --- connections ---
 
 
-class Connection(psycopg.Connection[tuple[Any, ...]]):
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that is closed where its server is silent for too long.
 
     Attributes
@@ -95,7 +95,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         What it warned of.
     """
 
-    name, limit = "", SILENCE_S
+    name, limit = "", _SILENCE_S
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -159,10 +159,10 @@ class PostgresStore:
     def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
         """Begin a transaction that reads the primary server, or holds the head of the account."""
         with self.begun(write=write) as connection:
-            connection.limit = SILENCE_S + WAIT_S * write  # others may hold the head
+            connection.limit = _SILENCE_S + _WAIT_S * write  # others may hold the head
             lock = " FOR UPDATE OF head" if write else ""
             transaction = rows.Transaction(connection, self.where, lock=lock)
-            connection.limit = SILENCE_S
+            connection.limit = _SILENCE_S
             yield transaction
 
     def claim_space(self, size: int) -> None:
@@ -185,8 +185,9 @@ class PostgresStore:
         """Make the account with all its tables, in a schema of its own or one that is empty."""
         schema = self._place.schema
         with self.begun(write=True) as connection:
-            connection.limit = SILENCE_S + WAIT_S  # another program may be making the same account
-            connection.execute(LOCK.format(schema=schema))
+            # another program may be making the same account
+            connection.limit = _SILENCE_S + _WAIT_S
+            connection.execute(_LOCK.format(schema=schema))
             if _is_there(connection):
                 return
             found = connection.execute("SELECT to_regnamespace(?)", [schema]).fetchone()
@@ -201,11 +202,11 @@ class PostgresStore:
     # --- transactions ---
 
     @contextmanager
-    def begun(self, *, write: bool) -> Iterator[Connection]:
+    def begun(self, *, write: bool) -> Iterator[_Connection]:
         """Begin a transaction, and commit it at the end or leave its connection."""
         try:
             rested = self._resting.take(lambda since: time.monotonic() - since < _KEPT_S)
-            connection: Connection = rested or _connect(self._place)
+            connection: _Connection = rested or _connect(self._place)
             try:
                 self._end_lost(connection)
                 self._begin(connection, write)
@@ -225,7 +226,7 @@ class PostgresStore:
         except psycopg.Error as error:
             rows.refuse(rows.unusable(self.where, error))
 
-    def _end_lost(self, connection: Connection) -> None:
+    def _end_lost(self, connection: _Connection) -> None:
         """End what is left on the server of connections that were lost: it may hold locks."""
         if lost := list(self._lost):
             # where it is not allowed, the server looks for itself
@@ -237,12 +238,12 @@ class PostgresStore:
                 )
             self._lost.difference_update(lost)
 
-    def _begin(self, connection: Connection, write: bool) -> None:
+    def _begin(self, connection: _Connection, write: bool) -> None:
         """Begin a transaction whose commit is durable, and in which names mean the tables of the
         account."""
-        connection.limit = SILENCE_S
+        connection.limit = _SILENCE_S
         kind = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-        waits = {"wait": WAIT_S * 1000, "idle": IDLE_S * 1000}
+        waits = {"wait": _WAIT_S * 1000, "idle": _IDLE_S * 1000}
         begin = _BEGIN.format(kind=kind, schema=self._place.schema, **waits)
         cursor = connection.execute(begin)
         while cursor.nextset():
@@ -254,7 +255,7 @@ class PostgresStore:
                 " on. Nothing was changed."
             )
 
-    def _commit(self, connection: Connection, write: bool) -> None:
+    def _commit(self, connection: _Connection, write: bool) -> None:
         """End a transaction, and where it may write know for certain that it is durable.
 
         Raises
@@ -281,13 +282,13 @@ class PostgresStore:
             raise UnknownEndError.of(f"{self.where} stored without certainty ({said})")
 
 
-def _is_there(connection: Connection) -> bool:
+def _is_there(connection: _Connection) -> bool:
     # a look into the table of tables, as what another program has just made is seen by that alone
     select = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('account'))"
     return bool(connection.execute(select).fetchone() == (True,))
 
 
-def _connect(place: DatabasePlace) -> Connection:
+def _connect(place: DatabasePlace) -> _Connection:
     """Return a new connection, outside of any transaction."""
     for name in ("host", "hostaddr"):
         if "," in place.words.get(name, os.environ.get(f"PG{name.upper()}", "")):
@@ -297,7 +298,7 @@ def _connect(place: DatabasePlace) -> Connection:
             )
     name = f"secretballot-{uuid4().hex}"
     words = {"connect_timeout": "5", **place.words, "application_name": name}
-    connection = Connection.connect(
+    connection = _Connection.connect(
         autocommit=True,
         prepare_threshold=None,  # another session may be behind a pooler the next time
         client_encoding="utf8",

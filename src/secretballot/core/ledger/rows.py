@@ -40,14 +40,14 @@ from secretballot.core.filters import Filter, Totals, filter_for
 from secretballot.core.price import PrivacyBudget
 from secretballot.core.types import Guarantee, Model
 
-Given = ParamSpec("Given")
+_Given = ParamSpec("_Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
 VERSION: Literal[8] = 8  # of the tables and of what rows say
-NEWEST = 1000  # rows that a new reader follows
+_NEWEST = 1000  # rows that a new reader follows
 _SPARE = 1 + Fraction(1, 10**9)  # times what rows say was spent
-AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
+_AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
 #: The tables and their keys, but for the names of two types.
 TABLES = (
@@ -103,11 +103,11 @@ GUARDS = (
 # --- what a ledger asks of the database under it ---
 
 
-def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
+def repeated(work: Callable[_Given, Result]) -> Callable[_Given, Result]:
     """Have work done once more, on a new connection, where it broke off and nothing was stored."""
 
     @functools.wraps(work)
-    def done(*given: Given.args, **named: Given.kwargs) -> Result:
+    def done(*given: _Given.args, **named: _Given.kwargs) -> Result:
         with suppress(BrokenOffError):
             return work(*given, **named)
         return work(*given, **named)
@@ -394,7 +394,7 @@ class Rows:
     ) -> None:
         self.transaction, self.where = transaction, transaction.where
         self._digest, self.rule = digest, rule
-        self.seen = self._follow(known or self._start(NEWEST))
+        self.seen = self._follow(known or self._start(_NEWEST))
 
     def one(self, which: str, *values: Any) -> Row | None:
         """Return the first row of which a condition holds."""
@@ -407,9 +407,9 @@ class Rows:
 
     def walk(self, column: str, first: int, which: str = "", *values: Any) -> Iterator[Row]:
         """Give rows in the order of a column, from a value of it on; no statement may take long."""
-        which = f"{column} >= ? {which} ORDER BY {column} LIMIT {AT_ONCE}"
-        count = AT_ONCE
-        while count == AT_ONCE:
+        which = f"{column} >= ? {which} ORDER BY {column} LIMIT {_AT_ONCE}"
+        count = _AT_ONCE
+        while count == _AT_ONCE:
             found = self.all(which, first, *values)
             yield from found
             count = len(found)
@@ -417,8 +417,8 @@ class Rows:
 
     def answers(self, reservation: int, questions: Sequence[bytes]) -> Iterator[Row]:
         """Give the answers to those of `questions` that have one."""
-        for start in range(0, len(questions), AT_ONCE):
-            block = questions[start : start + AT_ONCE]
+        for start in range(0, len(questions), _AT_ONCE):
+            block = questions[start : start + _AT_ONCE]
             marks = ", ".join("?" * len(block))
             which = f"reservation = ? AND kind = 'part' AND key IN ({marks})"
             yield from self.all(which, reservation, *block)

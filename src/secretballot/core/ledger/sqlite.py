@@ -20,7 +20,7 @@ from typing import Any
 from secretballot.core.errors import LedgerError, UnknownEndError
 from secretballot.core.ledger import rows
 
-WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
+_WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
 _BALLAST = 1 << 16  # bytes whose pages a claim rewrites, so that the journal has space for them
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
@@ -35,7 +35,7 @@ _NOT_NEXT = f"""{rows.NOT_NEXT}
     OR new.kind = 'part' AND EXISTS (
         SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
     )"""
-SCHEMA = (
+_SCHEMA = (
     *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
     *rows.KEYS,
     "CREATE TABLE space (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
@@ -50,7 +50,7 @@ SCHEMA = (
 # --- the file ---
 
 
-def connect(path: Path | None) -> sqlite3.Connection:
+def _connect(path: Path | None) -> sqlite3.Connection:
     """Return a connection to an existing file, never making one, or to memory if `path` is None.
 
     Parameters
@@ -69,7 +69,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     journal = "memory" if path is None else "persist"
     # closed, perhaps, by the garbage collector of another thread
     connection = sqlite3.connect(
-        target, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False
+        target, uri=True, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -94,7 +94,7 @@ def _create_tables(connection: sqlite3.Connection, account: rows.Account) -> Non
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {rows.APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {rows.VERSION}")
-    for statement in SCHEMA:
+    for statement in _SCHEMA:
         connection.execute(statement)
     account.fill(connection.execute)
     connection.execute(f"INSERT INTO space VALUES (0, zeroblob({_BALLAST}))")
@@ -121,7 +121,7 @@ def _create_file(path: Path, account: rows.Account) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        with closing(connect(None)) as connection:
+        with closing(_connect(None)) as connection:
             _create_tables(connection, account)
             connection.execute("VACUUM INTO ?", (name,))
         os.fsync(handle)
@@ -170,7 +170,7 @@ class SqliteStore:
             with self._errors_named():
                 _create_file(self._path, account)
             return
-        connection = connect(None)
+        connection = _connect(None)
         _create_tables(connection, account)
         self._resting.put(connection, None)
 
@@ -220,7 +220,7 @@ class SqliteStore:
                     " copy."
                 )
         found = transaction.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if {sql for (sql,) in found} != set(SCHEMA):
+        if {sql for (sql,) in found} != set(_SCHEMA):
             raise LedgerError(
                 f"{self.where} has tables or triggers that were changed by hand, or others beside"
                 " them; restore it from a copy, or name an empty place."
@@ -254,7 +254,7 @@ class SqliteStore:
                     f"{self.where} belongs to the process that made it; share a ledger file"
                     " instead."
                 )
-            connection = connect(self._path)
+            connection = _connect(self._path)
         try:
             # of a file that was overwritten by an older copy, SQLite may know pages
             connection.execute("PRAGMA shrink_memory")
