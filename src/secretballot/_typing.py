@@ -1,6 +1,7 @@
 """Types of many modules: arrays by what they hold, and what points and models must offer."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from secretballot.core.types import (
@@ -23,13 +24,27 @@ __all__ = [
     "Json",
     "JsonView",
     "Matrix",
+    "Names",
     "ObjectArray",
+    "Pair",
+    "Place",
+    "Progress",
     "UnsignedArray",
+    "Values",
 ]
 
-#: An object of JSON; and one that is only read.
+#: Values by their names, as an object of JSON or keywords have them; and where they are only read.
 Json = dict[str, Any]
 JsonView = Mapping[str, Any]
+Names = tuple[str, ...]
+#: Classes, say, in their order.
+Values = tuple[Any, ...]
+#: Such as the bounds of a number.
+Pair = tuple[float, float]
+#: A path; of a table a URL too.
+Place = str | os.PathLike[str]
+#: Takes how many are done, and of how many.
+Progress = Callable[[int, int], None]
 
 
 class Matrix(Protocol):

@@ -15,7 +15,7 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from threadpoolctl import ThreadpoolController
 
 from secretballot._points import take_rows
 from secretballot._seeded import own_global_states, seed_generators
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import BoolArray, IntArray, JsonView
 from secretballot.exceptions import ResourceError
 
 S = TypeVar("S")
@@ -257,7 +257,7 @@ def as_sentence(cause: str) -> str:
 
 
 @contextlib.contextmanager
-def isolated(seed: int, settings: Mapping[str, Any]) -> Iterator[None]:
+def isolated(seed: int, settings: JsonView) -> Iterator[None]:
     """Silence a learner, give it global random states of its own, and restore them after.
 
     Parameters

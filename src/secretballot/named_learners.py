@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from secretballot._typing import Json, JsonView
 from secretballot._validation import named, shown, shown_kind
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -16,7 +17,7 @@ from secretballot.exceptions import Parameter, ParameterError
 Maker = Callable[[int], Any]
 
 
-def _sklearn(path: str, *, scaler: Mapping[str, Any] | None = None, **settings: Any) -> Maker:
+def _sklearn(path: str, *, scaler: JsonView | None = None, **settings: Any) -> Maker:
     """Return what makes a learner of scikit-learn, behind a `StandardScaler` where that has
     settings."""
 
@@ -42,11 +43,11 @@ def _logistic(n_classes: int) -> Any:
     return _sklearn("linear_model.LogisticRegression", **settings)(n_classes)
 
 
-_FOREST: dict[str, Any] = {"n_estimators": 30, "min_samples_leaf": 2, "max_features": 0.3}
+_FOREST: Json = {"n_estimators": 30, "min_samples_leaf": 2, "max_features": 0.3}
 # No early stopping: it would set aside a tenth of a small shard.
-_BOOSTING: dict[str, Any] = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
+_BOOSTING: Json = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
 # Not centred, which distances do not feel, so that sparse tables stay sparse.
-_NEIGHBOURS: dict[str, Any] = {"scaler": {"with_mean": False}, "n_neighbors": 5}
+_NEIGHBOURS: Json = {"scaler": {"with_mean": False}, "n_neighbors": 5}
 
 CLASSIFIERS: dict[str, Maker] = {
     "logistic": _logistic,
@@ -134,7 +135,7 @@ def imports_a_class(name: str) -> bool:
 #: over to another; no word can be a learner.
 _NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})
 #: Words that are no words.
-_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
+_CONSTANTS: Json = {"true": True, "false": False, "none": None}
 
 
 def _imported_learner(path: str, parameter: str) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from secretballot._files import shown_place
+from secretballot._typing import Json
 from secretballot._validation import Composition, Relation, Unit
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
@@ -88,11 +89,7 @@ def show(place: str) -> Answer:
 
 
 def _shown(ledger: "Ledger") -> Answer:
-    amounts: dict[str, Any] = {
-        "total": ledger.budget,
-        "spent": ledger.spent(),
-        "left": ledger.remaining(),
-    }
+    amounts: Json = {"total": ledger.budget, "spent": ledger.spent(), "left": ledger.remaining()}
     entries = ledger.history()
     terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "relation", "composition")}
     pairs = {name: {"epsilon": pair.epsilon, "delta": pair.delta} for name, pair in amounts.items()}
@@ -188,7 +185,7 @@ def start(
     from secretballot.service.settings import read_settings
 
     settings = read_settings(config)
-    given: dict[str, Any] = {"host": host, "port": port, "workers": workers}
+    given: Json = {"host": host, "port": port, "workers": workers}
     own = settings.listen.changed(**{name: one for name, one in given.items() if one is not None})
     with listening_socket(own.host, own.port) as listening:
         url = f"http://{own.host}:{listening.getsockname()[1]}"
@@ -262,7 +259,7 @@ def ask(
         answers = there.ask_many(rows_to_ask)
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
-    document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
+    document: Json = {"points": rows, "given": given, "left": answers.left}
     text, csv = "", table.to_csv(index=False)
     if out is not None:
         write_files(out.parent, {out.name: csv.encode()})

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -17,6 +17,7 @@ import jinja2
 import typer
 from markupsafe import Markup
 
+from secretballot._typing import JsonView, Values
 from secretballot._validation import plain_line, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
@@ -99,9 +100,9 @@ class Answer:
         Exit code.
     """
 
-    document: Mapping[str, Any]
+    document: JsonView
     text: str = ""
-    facts: tuple[Any, ...] = ()
+    facts: Values = ()
     code: int = DONE
 
 
@@ -231,7 +232,7 @@ def say(text: str, *, keep: str = "") -> None:
     print(without_controls(text, keep=keep))
 
 
-def print_json(document: Mapping[str, Any], code: int) -> None:
+def print_json(document: JsonView, code: int) -> None:
     """Print what a verb found, or why it did not finish, as one JSON object: the verb, its exit
     code, and its notes, but for those that depend on private data, beside what is its own."""
     notes = [] if RUNNING.watch is None else RUNNING.watch.notes

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from secretballot._files import shown_place
+from secretballot._typing import Json, JsonView, Names
 from secretballot._validation import shown
 from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json, show, watching
 from secretballot.exceptions import ParameterError
@@ -241,8 +242,8 @@ def settings_of(
     *places: str,
     method: str | None = None,
     without: str = "",
-    required: tuple[str, ...] = (),
-    more: tuple[str, ...] = (),
+    required: Names = (),
+    more: Names = (),
     **own: str,
 ) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Return a decorator that gives a verb the options of these groups of settings.
@@ -276,12 +277,12 @@ def settings_of(
             find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
-        fields: dict[str, Any] = declared(*places)
+        fields: Json = declared(*places)
         fields.pop(without, None)
         panels = {name: one.json_schema_extra["panel"] for name, one in fields.items()}
         panels |= dict.fromkeys(more, DATA)
         hidden = {name: one for name, one in fields.items() if panels[name] is None}
-        options: dict[str, Any] = {}
+        options: Json = {}
         # in the order of the declarations, and then what else was asked for
         for name in sorted((one for one in fields if one not in hidden), key=more.__contains__):
             field, panel = fields[name], panels[name]
@@ -327,7 +328,7 @@ def _help_of(field: Any) -> str:
     return f"{field.description}  [default: {usual}]" if plain else str(field.description)
 
 
-def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
+def _help_all(hidden: JsonView) -> inspect.Parameter:
     """Return the option that prints the help with the settings that have no option."""
 
     def print_all(context: typer.Context, asked: bool) -> None:

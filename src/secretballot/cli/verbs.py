@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from secretballot._files import place_of, shown_place
+from secretballot._typing import Json
 from secretballot.cli.outcome import BAD_INPUT, DONE, NOT_VERIFIED, Answer, say, show
 from secretballot.cli.screens import settings_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -50,7 +51,7 @@ def plan(
 
     stand_in = None if like is None else place_of(like)
     found = run_plan(sources, like=stand_in, out=out, reporter=watch)
-    columns: dict[str, Any] = {} if found.schema is None else found.schema.to_edit()
+    columns: Json = {} if found.schema is None else found.schema.to_edit()
     made = {} if found.plan is None else found.plan.to_json()
     quoted = {} if found.quote is None else found.quote.to_json()
 
@@ -124,7 +125,7 @@ def label(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     return _performed(sources.tree(), watch, dry_run=dry_run)
 
 
-def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
+def _performed(tree: Json, watch: Any, *, dry_run: bool) -> Answer:
     """Run, or say what a run would cost and ask, and return what came of it."""
     from secretballot.publishing.process import start_publishing
 

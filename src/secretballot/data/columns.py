@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json, JsonView, Names
 from secretballot._validation import shown
 from secretballot._written import (
     DATE_FORMATS,
@@ -55,7 +55,7 @@ _NO_DATE = np.iinfo(np.int64).min
 # What a schema may say of a column; the description is what a message says it must be. Texts are
 # checked by functions of ours: pydantic knows no lone surrogates.
 Text = Annotated[str, PlainValidator(str)]
-_MOST: dict[str, Any] = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
+_MOST: Json = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
 Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
 _TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
@@ -81,7 +81,7 @@ class Column(Model):
     has_other: ClassVar[bool] = False
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return ()
 
@@ -202,7 +202,7 @@ class NumericColumn(FeatureColumn):
         }
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
@@ -231,7 +231,7 @@ def _usable_scale(spread: float, known: FloatArray) -> float:
     return spread if spread > 1e-9 * float(np.abs(known).max()) else 1.0
 
 
-def _categories_in(listed: Any) -> tuple[str, ...]:
+def _categories_in(listed: Any) -> Names:
     """Return the texts of listed categories, each once."""
     usable = isinstance(listed, list | tuple) and all(
         isinstance(one, str | int | float | bool) for one in listed
@@ -249,7 +249,7 @@ class OneHotColumn(_ColumnOfTexts):
     strange: ClassVar[str] = "are none of the {holds} of {source}"
 
     #: Without "other"; public.
-    categories: ClassVar[tuple[str, ...]]
+    categories: ClassVar[Names]
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -257,7 +257,7 @@ class OneHotColumn(_ColumnOfTexts):
         return {category: place for place, category in enumerate(self.categories)}
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return tuple(f"{self.name}={category}" for category in (*self.categories, "(other)"))
 
@@ -287,9 +287,7 @@ class CategoricalColumn(OneHotColumn):
     """
 
     categories: Annotated[  # type: ignore[misc]  # of truth values they are the class's
-        tuple[str, ...],
-        PlainValidator(_categories_in),
-        Field(description="a list of strings or numbers"),
+        Names, PlainValidator(_categories_in), Field(description="a list of strings or numbers")
     ]
 
     kind: ClassVar[str] = "categorical"
@@ -304,7 +302,7 @@ class CategoricalColumn(OneHotColumn):
 class BooleanColumn(OneHotColumn):
     """A column of truth values, as programs write them: True, true, TRUE and the like."""
 
-    categories: ClassVar[tuple[str, ...]] = ("False", "True")
+    categories: ClassVar[Names] = ("False", "True")
     kind: ClassVar[str] = "boolean"
     holds: ClassVar[str] = "truth values"
 
@@ -383,7 +381,7 @@ class DateColumn(_ColumnOfTexts):
         }
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         missing = ("missing",) if self.indicator else ()
         return (self.name, *(f"{self.name}={part}" for part in (*self.parts, *missing)))
@@ -481,7 +479,7 @@ class VectorColumn(FeatureColumn):
         return len(self.center)
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return tuple(f"{self.name}[{place}]" for place in range(self.width))
 
@@ -519,7 +517,7 @@ class TextColumn(_ColumnOfTexts):
 
     @property
     @abstractmethod
-    def terms(self) -> tuple[str, ...]:
+    def terms(self) -> Names:
         """Names of the encoded columns, after the name of the column, without the last one."""
 
     @abstractmethod
@@ -527,7 +525,7 @@ class TextColumn(_ColumnOfTexts):
         """Return the places of the terms that a text has."""
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return (*(f"{self.name}={term}" for term in self.terms), f"{self.name}=(no word)")
 
@@ -555,7 +553,7 @@ class TextColumn(_ColumnOfTexts):
         out[:] = np.unpackbits(kept, axis=1, count=out.shape[1])
 
 
-def _words_in(listed: Any) -> tuple[str, ...]:
+def _words_in(listed: Any) -> Names:
     """Return listed words, folded as the words of cells are, so that they are found there."""
     usable = isinstance(listed, list | tuple) and 1 <= len(listed) <= _MOST_TERMS
     if not usable or not all(isinstance(one, str) and is_word(folded(one)) for one in listed):
@@ -576,7 +574,7 @@ class _WordsColumn(TextColumn):
 
     encoding: Annotated[Literal["words"], Field(description=_ENCODINGS)] = "words"
     words: Annotated[
-        tuple[str, ...],
+        Names,
         PlainValidator(_words_in),
         Field(description=f"a list of 1 to {_MOST_TERMS} single words, letters and digits alone"),
     ]
@@ -591,7 +589,7 @@ class _WordsColumn(TextColumn):
         return {"words": words} if words else None
 
     @property
-    def terms(self) -> tuple[str, ...]:
+    def terms(self) -> Names:
         """The words."""
         return self.words
 
@@ -620,7 +618,7 @@ class HashedTextColumn(TextColumn):
     strange: ClassVar[str] = "have no word"
 
     @property
-    def terms(self) -> tuple[str, ...]:
+    def terms(self) -> Names:
         """The numbers of the places."""
         return tuple(str(place) for place in range(self.width))
 
@@ -667,7 +665,7 @@ def is_word(text: str) -> bool:
     return words_in(text) == {text}
 
 
-def _frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
+def _frequent_words(listed: Sequence[str], most: int) -> Names:
     """Return the words that occur in most of some public texts, sorted, at most so many."""
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
     kept = [
@@ -734,7 +732,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     return column
 
 
-def _checked(kind: type[Column], name: str, parts: Mapping[str, Any]) -> Column | None:
+def _checked(kind: type[Column], name: str, parts: JsonView) -> Column | None:
     """Return the column that has these parts, None where some are left out.
 
     Raises

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import is_url, shown_place
-from secretballot._typing import AnyArray, ObjectArray
+from secretballot._typing import AnyArray, ObjectArray, Place
 from secretballot._validation import (
     HEADER_LINES,
     NAMED_AT_MOST,
@@ -54,8 +54,6 @@ from secretballot.exceptions import Argument, DataError, SecretBallotError
 
 T = TypeVar("T")
 
-#: What a table may be named by: a path, or a URL.
-Place = str | os.PathLike[str]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _LEFT_OUT = (".", "_")
@@ -492,9 +490,7 @@ _CELL_BYTES = 24
 _LONGEST_CELL = 2**31 - 1
 
 
-def read_table(
-    path: str | os.PathLike[str], *, role: str = "file", encoding: str | None = None
-) -> pd.DataFrame:
+def read_table(path: Place, *, role: str = "file", encoding: str | None = None) -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
     A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter
@@ -897,7 +893,7 @@ _COLUMNS_NAMED = 5
 
 
 def read_votes(
-    path: str | os.PathLike[str],
+    path: Place,
     kind: str,
     classes: object = None,
     n_teachers: int | None = None,

@@ -6,7 +6,6 @@ Each row is encoded by itself, so a private row touches no other row.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ import pandas as pd
 from scipy import sparse
 
 from secretballot._points import lie_in_groups
-from secretballot._typing import AnyArray, FloatArray, Json, JsonView
+from secretballot._typing import AnyArray, FloatArray, Json, JsonView, Names, Place, Values
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells, numbers_of
 from secretballot.data.columns import (
@@ -90,10 +89,10 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    classes: tuple[Any, ...] | None = None
+    classes: Values | None = None
     source: str = "the public file"
     inferred: tuple[InferredColumn, ...] = field(default=(), compare=False)
-    target: tuple[str, ...] = field(default=(), compare=False)
+    target: Names = field(default=(), compare=False)
 
     @classmethod
     def infer(cls, public: Any, *, ignore: Sequence[str] = ()) -> "Schema":
@@ -157,9 +156,7 @@ class Schema:
         )._with_features()
 
     @classmethod
-    def read(
-        cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()
-    ) -> "Schema":
+    def read(cls, path: Place, *, public: Any = None, ignore: Sequence[str] = ()) -> "Schema":
         """Read a schema file; see `from_json`.
 
         Raises
@@ -186,7 +183,7 @@ class Schema:
         return tuple(column for column in self.columns if isinstance(column, FeatureColumn))
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """Their names."""
         return tuple(column.name for column in self.features)
 
@@ -204,7 +201,7 @@ class Schema:
         return column.strange.format(holds=column.holds, source=self.source)
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the columns of the encoded matrix."""
         return tuple(name for column in self.columns for name in column.feature_names)
 

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import NonNegativeInt, ValidationError
 
 from secretballot._files import LARGEST_JSON
-from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
+from secretballot._typing import AnyArray, FloatArray, IntArray, Names, UnsignedArray, Values
 from secretballot.core.private import Private
 from secretballot.core.types import Model
 from secretballot.data.schema import Schema
@@ -61,7 +61,7 @@ class About(Model):
     serial: str
     sizes: tuple[NonNegativeInt, ...] = ()
     n_units: NonNegativeInt = 0
-    columns: tuple[str, ...] = ()
+    columns: Names = ()
     single: bool = False
 
 
@@ -236,12 +236,7 @@ class StoredTable(Private):
     _refusal = "a stored table is not shown, copied or kept; give it to a learner as X."
 
     def __init__(
-        self,
-        vault: Path,
-        cells: Schema,
-        classes: tuple[Any, ...],
-        unit_name: str | None,
-        about: About,
+        self, vault: Path, cells: Schema, classes: Values, unit_name: str | None, about: About
     ) -> None:
         self.vault, self.cells, self.classes, self.unit_name = vault, cells, classes, unit_name
         self.identity, self.serial = about.identity, about.serial
@@ -254,12 +249,7 @@ class StoredTable(Private):
 
     @classmethod
     def found(
-        cls,
-        vault: Path,
-        cells: Schema,
-        classes: tuple[Any, ...],
-        unit_name: str | None,
-        identity: str,
+        cls, vault: Path, cells: Schema, classes: Values, unit_name: str | None, identity: str
     ) -> "StoredTable | None":
         """Return the table that lies in a vault, None where there is none that is whole and that
         was made of the same file by the same settings.
@@ -334,9 +324,7 @@ class TableWriter:
         If the vault cannot be written.
     """
 
-    def __init__(
-        self, vault: Path, cells: Schema, classes: tuple[Any, ...], unit_name: str | None
-    ) -> None:
+    def __init__(self, vault: Path, cells: Schema, classes: Values, unit_name: str | None) -> None:
         self._place = make_vault(vault), cells, classes, unit_name
         self._type = row_type(cells, classes, unit_name)
         forget_table(vault)
@@ -434,7 +422,7 @@ def _read_about(folder: Path) -> About | None:
     return None
 
 
-def row_type(cells: Schema, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
+def row_type(cells: Schema, classes: Values, unit_name: str | None) -> np.dtype[Any]:
     """Return the type of a row on disk."""
     fields: list[Any] = [
         (_CELLS, cells.compact_type),

@@ -4,17 +4,15 @@ them become checked integer counts, and every inconsistency is named by its row 
 import contextlib
 import io
 import math
-import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from secretballot._typing import BoolArray, CountArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, CountArray, IntArray, Place
 from secretballot._validation import (
     RELATIONS,
     UNITS,
@@ -32,7 +30,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import write_secret
 
 #: Some rows of votes or counts: queries, by teachers or classes.
-Block = npt.NDArray[Any] | pd.DataFrame
+Block = AnyArray | pd.DataFrame
 
 _BLOCK_CELLS = 2**22
 _NO_CLASS = -1
@@ -79,7 +77,7 @@ def _fits_a_file(value: object) -> bool:
     return True
 
 
-def blocks_of(table: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def blocks_of(table: AnyArray) -> Iterator[AnyArray]:
     """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of about four million
     cells."""
     rows = max(1, _BLOCK_CELLS // max(1, table.shape[1]))
@@ -287,7 +285,7 @@ def votes_of_counts(
     return Votes.of_teachers(checked, guarantee_of(unit, relation), classes=values)
 
 
-def write_votes(votes: Votes, path: str | os.PathLike[str]) -> None:
+def write_votes(votes: Votes, path: Place) -> None:
     """Write counts of votes as `.npy`, mode 0600, into a vault: a folder that is closed to
     everyone else.
 
@@ -328,7 +326,7 @@ def guarantee_of(unit: object, relation: object) -> Guarantee:
     return Guarantee(unit=of, relation=relation)
 
 
-def vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+def vote_table(values: Any, name: str) -> AnyArray:
     """Return votes or counts as a table of two dimensions.
 
     Raises

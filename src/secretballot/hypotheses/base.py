@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot._validation import check_finite, name_part, shown_kind
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import is_exact, rows_alone
@@ -65,7 +65,7 @@ def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
 
 def check_labelled(
     y: ArrayLike, sample_weight: ArrayLike | None, n: int
-) -> tuple[IntArray, NDArray[Any]]:
+) -> tuple[IntArray, AnyArray]:
     """Return the labels of n points as int64, and what a mistake on each counts: ones, as int64,
     where nothing is given.
 
@@ -114,7 +114,7 @@ class Hypothesis(Protocol):
         """Return 0 or 1 for every row of `X`, shape (n,), int64."""
         ...
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the parameters as JSON values."""
         ...
 
@@ -158,7 +158,7 @@ class Dichotomies(ABC):
     @abstractmethod
     def errors_on(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """Return the mistakes of every representative on other points, shape (len(self),).
 
         Parameters
@@ -182,7 +182,7 @@ class Dichotomies(ABC):
         Sensitivity : a point changes each number by at most one.
         """
 
-    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnyArray:
         """Return the mistakes of every labelling against `y`, the labels of the points in their
         order; as for `errors_on`."""
         return self.errors_on(self.points, y, sample_weight)
@@ -261,7 +261,7 @@ class _Restriction(NamedTuple):
 
     points: FloatArray
     labels: IntArray
-    weights: NDArray[Any]
+    weights: AnyArray
     most: float
 
 
@@ -507,7 +507,7 @@ class Member:
             raise ValueError("a prediction must be 0 or 1")
         return bool(said == 1)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the place in the list and the estimator's type as JSON values."""
         return {"place": self.place, "estimator": type(self.estimator).__name__}
 
@@ -613,14 +613,14 @@ class FiniteDichotomies(Dichotomies):
 
     def errors_on(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """Return the mistakes of every representative, which meets one point at a time."""
         points = check_points(X, None)
         labels, weights = check_labelled(y, sample_weight, len(points))
         every = (member.labels(points) for member in self._members)
         return np.array([weights[found != (labels == 1)].sum() for found in every])
 
-    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnyArray:
         """Return the mistakes of every labelling against `y`, by the labellings that are known."""
         labels, weights = check_labelled(y, sample_weight, len(self.points))
         return np.array([weights[wrong].sum() for wrong in self.labels != (labels == 1)])

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json, Names
 from secretballot._validation import check_choice, check_count
 from secretballot.hypotheses.base import (
     Dichotomies,
@@ -48,7 +48,7 @@ class Cut:
         above = check_points(X, self.n_features)[:, self.feature] >= self.threshold
         return (above if self.direction == "up" else ~above).astype(np.int64)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the parameters as JSON values."""
         threshold = _number_or_word(self.threshold)
         return {"threshold": threshold, "direction": self.direction, "feature": self.feature}
@@ -71,7 +71,7 @@ class Interval:
         x = check_points(X, 1)[:, 0]
         return ((x >= self.lower) & (x <= self.upper)).astype(np.int64)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the parameters as JSON values."""
         return {"lower": _number_or_word(self.lower), "upper": _number_or_word(self.upper)}
 
@@ -129,7 +129,7 @@ class SortedColumn:
         bounds = np.concatenate([[0], starts, [len(column)]])
         return cls(ascending[bounds[:-1]], order, bounds)
 
-    def prefix_sums(self, amounts: NDArray[Any]) -> NDArray[Any]:
+    def prefix_sums(self, amounts: AnyArray) -> AnyArray:
         """Return the sums of amounts over the first 0, ..., m distinct values, shape (m + 1,)."""
         sums = np.zeros(len(amounts) + 1, dtype=amounts.dtype)
         np.cumsum(amounts[self.order], out=sums[1:])
@@ -205,7 +205,7 @@ class RangeDichotomies(Dichotomies):
 
     def errors_on(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """Return the mistakes of every representative on n other points.
 
         Raises
@@ -223,7 +223,7 @@ class RangeDichotomies(Dichotomies):
 
     def _sums_on(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> tuple[Any, list[tuple[NDArray[Any], NDArray[Any]]]]:
+    ) -> tuple[Any, list[tuple[AnyArray, AnyArray]]]:
         """Return the ones among n other points, and for every feature zeros less ones below each
         lower and each upper end, two arrays of shape (m + 1,)."""
         points = check_points(X, len(self.columns))
@@ -365,7 +365,7 @@ class _CutClass(HypothesisClass):
     """Cuts of some features in some directions."""
 
     n_features: int
-    _directions: tuple[str, ...]
+    _directions: Names
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:
         """Return the labellings, by feature, direction (up, then down) and ascending threshold.

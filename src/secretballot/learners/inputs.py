@@ -15,11 +15,11 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from secretballot._typing import FloatArray, IntArray, ObjectArray
+from secretballot._typing import AnyArray, FloatArray, IntArray, Names, ObjectArray, Pair, Values
 from secretballot._validation import name_columns, name_part, shown, shown_kind
 from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
@@ -284,7 +284,7 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
     return frame_of_arrow(arrow, name)
 
 
-def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
+def _array_of_lists(rows: Sequence[Any]) -> AnyArray | None:
     """Return rows of plain cells, as floating point where all are numbers; None if they are none.
 
     As objects first: numpy would choose one type for all of them.
@@ -673,9 +673,9 @@ class Target:
         A number is cut to lie within.
     """
 
-    classes: tuple[Any, ...] = ()
-    labels: tuple[str, ...] = ()
-    bounds: tuple[float, float] | None = None
+    classes: Values = ()
+    labels: Names = ()
+    bounds: Pair | None = None
 
     @classmethod
     def of_classes(cls, declared: Any) -> Self:

@@ -28,7 +28,7 @@ from pydantic import Field, ValidationError
 from scipy.stats import binom
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray, IntArray, Json, Values
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -108,7 +108,7 @@ class SecretSample(Table):
         self._terms = known, json.dumps([event.model_dump(mode="json"), n_queries, request])
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> Values:
         """All that teachers of the sample depend on besides settings; private."""
         return (*super().identity, *self._terms)
 
@@ -1033,7 +1033,7 @@ class Labeler(PayingLearner):
         stream = event.stream if isinstance(event, Sampled) else event
         mechanism: Any = stream_mechanism(stream, n_teachers)
         table, teacher = task.table, "logistic" if self.teacher is None else self.teacher
-        declared: dict[str, Any] = {}
+        declared: Json = {}
         if isinstance(event, Sampled):
             mechanism = RelabelledSample(stream=mechanism)
             X = task.given.X

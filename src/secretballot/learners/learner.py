@@ -16,14 +16,13 @@ from traceback import walk_stack
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._points import class_shares
 from secretballot._seeded import own_global_states
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import AnyArray, FloatArray, IntArray, Json, Names, Pair, Progress
 from secretballot._validation import RELATIONS, check_choice, check_count, check_name, check_path
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
@@ -52,7 +51,7 @@ class Given:
     X_public: Any = None
     classes: Sequence[Any] | None = None
     labels: Sequence[str] | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: Pair | None = None
     public_features: bool = False
     dropped: float = 0.5
     units: Any = None
@@ -63,7 +62,7 @@ class Given:
     vault: str | Path | None = None
     executor: Any = LOCAL
     send_shards: bool = False
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
 
 
 # modules of scikit-learn that fit what they are given, and those that only pass a call on
@@ -112,10 +111,10 @@ class Task:
     budget: PrivacyBudget
     guarantee: Guarantee
     account: Ledger
-    declaration: dict[str, Any]
+    declaration: Json
 
     @property
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Json:
         """What a release is named by and says of itself."""
         request, purpose = self.given.request, self.given.purpose
         return {"request": request, "purpose": purpose, "declaration": self.declaration}
@@ -159,7 +158,7 @@ class _LearnerState:
         return _made_of(type(self), copy.deepcopy(vars(self), memo))
 
 
-def _made_of(kind: type[T], attributes: dict[str, Any]) -> T:
+def _made_of(kind: type[T], attributes: Json) -> T:
     one = object.__new__(kind)
     one.__dict__.update(attributes)
     return one
@@ -169,7 +168,7 @@ def _restored_learner(content: bytes) -> Any:
     return _made_of(*pickle.loads(content))
 
 
-def _model_of(kind: type[Model], values: dict[str, Any]) -> Model:
+def _model_of(kind: type[Model], values: Json) -> Model:
     return kind.model_construct(**values)
 
 
@@ -197,7 +196,7 @@ def _canonical_pickle(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _without_padding(array: NDArray[Any]) -> NDArray[Any]:
+def _without_padding(array: AnyArray) -> AnyArray:
     """Return a structured array whose padding is zero, any other as it is.
 
     The result has the shape of `array`.
@@ -237,7 +236,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
     _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
     _target_kind: ClassVar[type[Target]] = Target
     #: Settings that are numbers of something.
-    _counted: ClassVar[tuple[str, ...]] = ()
+    _counted: ClassVar[Names] = ()
 
     epsilon: float | None = None
     delta: float | None = None
@@ -253,7 +252,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         X_public: Any = None,
         classes: Sequence[Any] | None = None,
         labels: Sequence[str] | None = None,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         public_features: bool = False,
         dropped: float = 0.5,
         units: Any = None,
@@ -264,7 +263,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         vault: str | Path | None = None,
         executor: Any = LOCAL,
         send_shards: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from private records and public points.
 
@@ -377,7 +376,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         last, and the account before anything is done with them."""
         _warn_inside_sklearn(alone=self.ledger is None)
         target, budget = self.check_given(given), self._budget
-        declared: dict[str, Any] = {}
+        declared: Json = {}
         if given.public_features:
             points = as_matrix("X", given.X)
             points, n = with_public_types(points, points), n_rows(points)
@@ -529,7 +528,7 @@ class Learner(PayingLearner):
         check_learner("student", student)
         return student
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
         n_labels)."""
         points = self._checked_points(X)

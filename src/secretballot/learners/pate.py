@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
-from secretballot._typing import IntArray, ObjectArray
+from secretballot._typing import IntArray, Json, JsonView, ObjectArray, Progress
 from secretballot._validation import check_count, check_finite, check_positive, named
 from secretballot.accounting import check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
@@ -128,7 +128,7 @@ class QueryRounds:
         classes: Sequence[Any],
         n_queries: int,
         seed: int | None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.X_public, self.row_of, self.questions = X_public, row_of, list(row_of)
         self.rows = np.fromiter(row_of.values(), dtype=np.int64)
@@ -149,7 +149,7 @@ class QueryRounds:
                 " spent."
             )
 
-    def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> dict[str, Any]:
+    def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> Json:
         """Return what the certificate says of these rounds, by default of a run that asks all that
         it may; `left` is what becomes of unused queries."""
         if rounds is None:
@@ -450,7 +450,7 @@ class PATELearner(Learner):
             If a setting is out of its range, or nothing would be answered.
         """
         budget, sizes = self._budget, (n_points, self.n_teachers, guarantee)
-        asked: dict[str, Any] = {"n_queries": self.n_queries}
+        asked: Json = {"n_queries": self.n_queries}
         if target.bounds is not None:
             return number_terms(self.mechanism, budget, target.bounds, *sizes, **asked)
         asked["counts"] = self._counts
@@ -490,7 +490,7 @@ class PATELearner(Learner):
         task: Task,
         terms: Terms,
         cast: Callable[[IntArray], Votes] | None = None,
-        choices: Sequence[Mapping[str, Any]] = (),
+        choices: Sequence[JsonView] = (),
     ) -> Any:
         """Return the answers to votes of teachers who are asked once.
 
@@ -505,7 +505,7 @@ class PATELearner(Learner):
         """
         rows = task.askable[random_rows(len(task.askable), terms.n_points, self.random_state)]
         points = take_rows(task.points, rows)
-        about: dict[str, Any] = {"rows": rows, "points_sha256": points_digest(points), **task.named}
+        about: Json = {"rows": rows, "points_sha256": points_digest(points), **task.named}
 
         def votes() -> Votes:
             return self._votes_on(task, rows, terms) if cast is None else cast(rows)
@@ -542,7 +542,7 @@ class PATELearner(Learner):
         n_classes = len(task.target.learnt)
         teacher, _ = check_teacher(self.teacher, task.table.like, task.points, n_classes)
         ask: Any = numbers_of_shard if of_numbers else labels_of_shard
-        how: dict[str, Any] = {"random_state": self.random_state or 0}
+        how: Json = {"random_state": self.random_state or 0}
         how["progress"] = task.given.progress
         with task.table.shards(self.n_teachers, made.relation, None) as (source, _):
             cast = ballots(ask, teacher, source, points, **how)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from scipy.optimize import brentq
 
+from secretballot._typing import Json, Names, Pair
 from secretballot._validation import RELEASES, check_choice, check_count, check_probability, named
 from secretballot.accounting import (
     PrivacyBudget,
@@ -70,7 +71,7 @@ PURE: Literal["laplace"] = "laplace"
 #: The mechanism that draws labels of two classes from a table of chances.
 TABLE = "vote-table"
 #: Mechanisms of votes on classes, and the settings that each of them has.
-OF_CLASSES: dict[str, tuple[str, ...]] = {
+OF_CLASSES: dict[str, Names] = {
     "auto": (),
     "labels": (),
     "counts": (),
@@ -182,7 +183,7 @@ def _confident_terms(
     `RIGHT`, and three queries for each.
     """
     answers = max_answers
-    public: dict[str, Any] = {"method": "votes"}
+    public: Json = {"method": "votes"}
     if name == "interactive":
         public["confidence"] = check_probability("confidence", confidence)
     if answers is None:
@@ -297,13 +298,13 @@ def _last_that_holds(holds: Callable[[int], bool], most: int, *, loosely: bool =
 # --- votes for several labels, and for a number ---
 
 #: Mechanisms of votes for several labels, and of votes for a number, as `OF_CLASSES`.
-_OF_LABELS: dict[str, tuple[str, ...]] = {
+_OF_LABELS: dict[str, Names] = {
     "auto": ("most_named",),
     "labels": ("most_named",),
     "counts": ("most_named",),
     "sets": ("release",),
 }
-_OF_NUMBERS: dict[str, tuple[str, ...]] = {
+_OF_NUMBERS: dict[str, Names] = {
     "auto": ("n_positions",),
     "mean": ("n_positions",),
     "quantile": ("rank", "n_positions"),
@@ -369,7 +370,7 @@ def label_terms(
 def number_terms(
     asked: object,
     budget: PrivacyBudget,
-    bounds: tuple[float, float],
+    bounds: Pair,
     n_public: int,
     n_teachers: int,
     guarantee: Guarantee,

@@ -3,16 +3,15 @@ points make finite, or of a list, by all records, with its certificate."""
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
-from secretballot._typing import IntArray
+from secretballot._typing import AnyArray, IntArray, Json, JsonView
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
@@ -52,10 +51,10 @@ def chosen_release(
     rows: IntArray,
     classes: Sequence[Any],
     *,
-    about: Mapping[str, Any],
+    about: JsonView,
     unit_column: str | None,
     assumptions: Sequence[str] = (),
-    choices: Sequence[Mapping[str, Any]] = (),
+    choices: Sequence[JsonView] = (),
 ) -> ReleasedLabels:
     """Return the choice as a release; the chosen model's labels of public points cost nothing more.
 
@@ -95,7 +94,7 @@ def chosen_release(
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 
 
-def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
+def _releases_behind(models: Sequence[Any], task: Task) -> list[Json]:
     """Return the releases that candidates say they were learnt from, as a certificate lists them,
     each reservation once: which one is published depends on all of them.
 
@@ -104,7 +103,7 @@ def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
     ParameterError
         If one is of another account, or of another unit or relation; nothing was spent.
     """
-    entries: dict[int, dict[str, Any]] = {}
+    entries: dict[int, Json] = {}
     terms = task.account.account_terms()
     for released in (getattr(model, "released_", None) for model in models):
         if not isinstance(released, ReleasedLabels):
@@ -180,7 +179,7 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
         )
 
 
-def _right_units(model: Any, X: Any, truth: NDArray[Any], units: Any) -> int:
+def _right_units(model: Any, X: Any, truth: AnyArray, units: Any) -> int:
     """Return on how many units, whose rows are one after the other, a candidate is right: private.
 
     Privacy

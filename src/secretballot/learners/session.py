@@ -28,7 +28,7 @@ from sklearn.base import clone
 
 from secretballot._files import LARGEST_JSON, json_fields
 from secretballot._seeded import own_global_states, with_own_seeds
-from secretballot._typing import BoolArray, IntArray, ObjectArray
+from secretballot._typing import BoolArray, IntArray, Json, JsonView, ObjectArray, Progress, Values
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -229,7 +229,7 @@ class TrainedTeachers:
     """
 
     ensemble: TeacherEnsemble
-    classes: tuple[Any, ...]
+    classes: Values
     declaration: Mapping[str, object]
     template: Any
     missing_taken: bool = False
@@ -342,7 +342,7 @@ def train_teachers(
     n_jobs: int | None = None,
     executor: Any = LOCAL,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> TrainedTeachers:
     """Train one teacher on every shard of the private records, to be asked for labels later.
 
@@ -453,7 +453,7 @@ def teachers_of_table(
     learner, taken = check_teacher(teacher, table.like, example, len(names))
     place = None if vault is None else make_vault(vault)
     serial, about = entropy_bytes(16).hex(), {"unit": table.unit, "unit_column": table.unit_name}
-    public: dict[str, Any] = {
+    public: Json = {
         "classes": target.classes,
         "declaration": {**about, "relation": relation, **(declaration or {})},
         "template": example.iloc[:0] if hasattr(example, "iloc") else example[:0].copy(),
@@ -721,9 +721,7 @@ class LabelStream:
         return SessionAnswers(labels, answered, answers.given, counts, answers.left)
 
 
-def plan_of(
-    planned: int, rounds: Sequence[int], strategy: Mapping[str, Any], left: str
-) -> dict[str, Any]:
+def plan_of(planned: int, rounds: Sequence[int], strategy: JsonView, left: str) -> Json:
     """Return what a certificate says of the questions that were paid for and those that were
     asked, in their rounds, by a strategy; `left` is what becomes of the others, if any."""
     used = sum(rounds)
@@ -771,7 +769,7 @@ def certified_labels(
     return labels_released(done, queries, points, plan)
 
 
-def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> dict[str, Any]:
+def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> Json:
     """Return the certificate of a stream that gave all its answers; of them the digest alone
     is there, so one is enough."""
     assert isinstance(planned.shape, VoteShape)
@@ -940,12 +938,12 @@ class LabelingSession(LabelStream):
         return self._teachers.n_teachers
 
     @property
-    def terms(self) -> dict[str, Any]:
+    def terms(self) -> Json:
         """The mechanism, as on certificates."""
         return self._terms.mechanism.model_dump(mode="json")
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Json:
         """The columns and types of points, as JSON values."""
         template = self._teachers.template
         if hasattr(template, "iloc"):

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Values
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -651,7 +651,7 @@ class Table(Private):
         return self._targets
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> Values:
         """All that teachers of these records depend on besides settings; private."""
         return self._records, self._targets, self._units
 
@@ -707,7 +707,7 @@ class _TableOnDisk(Table):
                 yield part
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> Values:
         return (self._records.identity,)
 
     @contextmanager

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
+from secretballot._typing import Json, Names
 from secretballot._validation import check_choice, named
 from secretballot.queries.base import CheckedSelector, PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.disagreement import DisagreementSampling
@@ -79,7 +79,7 @@ class InRounds:
     round_size: int | None = None
 
 
-_SETTINGS: dict[str, tuple[str, ...]] = {
+_SETTINGS: dict[str, Names] = {
     name: () if name == "passive" else ("round_size",) for name in _STRATEGIES
 }
 
@@ -102,5 +102,5 @@ def rounds_of(strategy: object) -> InRounds | None:
     if isinstance(strategy, QueryStrategy):
         return InRounds(strategy)
     name, own = named("strategy", strategy, _SETTINGS)
-    more: dict[str, Any] = dict(own)
+    more: Json = dict(own)
     return None if name == "passive" else InRounds(strategy_by_name(name), **more)

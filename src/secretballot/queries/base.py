@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erf
 
 from secretballot._seeded import own_global_states, seed_of
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray, IntArray, Json, Values
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
@@ -40,7 +40,7 @@ class PublicPool:
     """
 
     X: Any
-    classes: tuple[Any, ...]
+    classes: Values
     n_queries: int
     random_state: int
 
@@ -75,7 +75,7 @@ class QueryStrategy(ABC):
         """
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return name and settings as JSON values, for the certificate and the report."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._points import take_rows
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import BoolArray, IntArray, Json
 from secretballot._validation import check_finite
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import HypothesisClass, check_hypotheses
@@ -377,7 +377,7 @@ class DisagreementSampling(QueryStrategy):
         learner.try_fits(lambda model, X: model.predict(X))
         return learner
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return name and settings."""
         return {
             "name": "disagreement",

@@ -22,7 +22,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from secretballot._points import take_rows
 from secretballot._seeded import with_own_seeds
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray, IntArray, Json
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError
 from secretballot.queries.base import (
@@ -106,7 +106,7 @@ class PassiveSampling(QueryStrategy):
         """Shuffle the pool by its public seed."""
         return _OrderedSelector(np.random.default_rng(pool.random_state).permutation(pool.n_points))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the name."""
         return {"name": "passive"}
 
@@ -145,7 +145,7 @@ class ClusterSampling(QueryStrategy):
         rank[order] = np.arange(len(assigned)) - starts[assigned[order]]
         return _OrderedSelector(np.lexsort((assigned, -sizes[assigned], rank)))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the name."""
         return {"name": "cluster"}
 
@@ -346,7 +346,7 @@ class UncertaintySampling(QueryStrategy):
         """
         return _UncertaintySelector(self, pool)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return name and settings."""
         return {
             "name": self.name,

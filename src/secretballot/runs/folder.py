@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from secretballot._files import LARGEST_JSON, is_url, shown_place
-from secretballot._typing import Json, JsonView
+from secretballot._typing import Json, JsonView, Place
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
@@ -55,7 +55,7 @@ class _StoredRun(Model):
     description: Json
 
 
-def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
+def check_outside_of_runs(folder: Place) -> None:
     """Refuse a folder that is or lies in a vault, where all is secret, or in a release.
 
     Raises
@@ -144,7 +144,7 @@ class RunFolder:
         release of a run.
     """
 
-    def __init__(self, root: str | os.PathLike[str], description: JsonView) -> None:
+    def __init__(self, root: Place, description: JsonView) -> None:
         check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
@@ -289,7 +289,7 @@ class RunFolder:
             return False
 
 
-def begun_description(root: str | os.PathLike[str]) -> Json:
+def begun_description(root: Place) -> Json:
     """Return the description of the run that was begun in a folder; empty where there is none."""
     vault = Path(root) / "vault"
     stored = None if vault.is_symlink() else _read_run(vault)

@@ -295,7 +295,7 @@ class Method:
             watch.note(coverage.warning, private=False)
         return model.released_, self.source(model)
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work."""
         return {}
 
@@ -309,7 +309,7 @@ class Method:
         model: Learner = kind(**{name: given[name] for name in names})
         return model
 
-    def own_settings(self, inputs: Any) -> dict[str, Any]:
+    def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or are called otherwise than in a file."""
         return {}
 
@@ -370,7 +370,7 @@ class Moments(Method):
             rare_class = hidden_class(rarest, n_records, price.epsilon) if rarest else None
         return self.quoted(sigma, sizes, terms, rare_class=rare_class)
 
-    def own_settings(self, inputs: RunInputs) -> dict[str, Any]:
+    def own_settings(self, inputs: RunInputs) -> Json:
         """Return settings that follow from the tables, or are called otherwise than in a file."""
         weights = self.settings.weights
         if self.kind == "labels" and weights == "auto":  # which is about classes
@@ -378,7 +378,7 @@ class Moments(Method):
         basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
         return {"basis": basis, "class_weight": by_class(weights, inputs.classes)}
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work."""
         execution = self.spec.execution
         return {"executor": execution.executor, "send_shards": execution.send_shards}
@@ -451,7 +451,7 @@ class _Pate(_VoteMethod):
         """The name of the teacher."""
         return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
 
-    def own_settings(self, inputs: Any) -> dict[str, Any]:
+    def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or from their sizes."""
         stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or _DEFAULT_TEACHERS
         if self.settings.n_teachers is None and stated is not None:
@@ -496,9 +496,9 @@ class _Pate(_VoteMethod):
         terms = {**quoted.terms, "estimate": estimate}
         return replace(quoted, terms=terms, cautions=())
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work; several labels, and numbers, are asked once, here."""
-        work: dict[str, Any] = {"progress": watch.progress}
+        work: Json = {"progress": watch.progress}
         if self.kind == "class":
             execution = self.spec.execution
             work |= {"executor": execution.executor, "send_shards": execution.send_shards}
@@ -610,7 +610,7 @@ class Choice(Method):
         among = self.hypotheses or f"{len(self.candidates)} candidates"
         return self.quoted(sigma, sizes, {"among": among})
 
-    def own_settings(self, inputs: RunInputs) -> dict[str, Any]:
+    def own_settings(self, inputs: RunInputs) -> Json:
         """Return settings that are called otherwise than in a file."""
         return {"hypotheses": self._students or self.hypotheses}
 

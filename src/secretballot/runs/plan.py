@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import JsonView
+from secretballot._typing import Json, JsonView, Values
 from secretballot._validation import (
     MissingExtraError,
     check_choice,
@@ -312,7 +312,7 @@ def plan(
 
 def _read_stand_in(
     place: Path | str, data: DataSpec, watch: Watch
-) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
+) -> tuple[LabelledTable, Values, Schema]:
     """Read and encode a labelled public table; return it with its classes, those of the schema or
     of the file where none are declared, and its schema.
 
@@ -335,7 +335,7 @@ def _read_stand_in(
     return LabelledTable(schema.encode(features, role=_STAND_IN), index), classes, schema
 
 
-def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
+def _classes_of(frame: pd.DataFrame, target: str) -> Values:
     """Return the classes, which may be read off a public file, sorted."""
     # too many distinct labels, or too few rows of each, are a column of numbers taken for classes
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
@@ -354,7 +354,7 @@ def write_plan(
     schema: Schema | None = None,
     watch: Watch | None = None,
     *,
-    given: Mapping[str, Any] | None = None,
+    given: JsonView | None = None,
 ) -> list[Path]:
     """Write a plan as settings of a run, as JSON and in pictures, each file complete or not at all.
 
@@ -392,10 +392,10 @@ def write_plan(
     return [folder / name for name in contents]
 
 
-def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
+def plan_toml(plan: Plan, given: JsonView | None = None) -> str:
     """Return a plan as settings of a run that bind, beside others that were given, and its
     forecast."""
-    tables: dict[str, dict[str, Any]] = {}
+    tables: dict[str, Json] = {}
     for name, value in {**(given or {}), **plan.settings()}.items():
         key = "name" if name == "method" else name
         tables.setdefault(groups()[name], {})[key] = value

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from secretballot._typing import Progress
 from secretballot._validation import plain_line, shown
 from secretballot.accounting import PrivacyBudget, WeakSignalWarning, check_useful
 from secretballot.accounting.recipes import Terms, answer_chance, largest_distance
@@ -92,7 +93,7 @@ class Watch:
     """
 
     step: Callable[[str], None] = lambda text: None
-    progress: Callable[[int, int], None] = lambda done, total: None
+    progress: Progress = lambda done, total: None
     tell: Callable[[Note], None] = lambda note: None
     ask: Callable[[list[Caution]], Mapping[Caution, str]] = lambda questions: {}
     notes: list[Note] = field(default_factory=list)

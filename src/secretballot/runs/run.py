@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._typing import Json
+from secretballot._typing import Json, Names
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
@@ -81,7 +81,7 @@ class Outcome:
     resumed: bool = False
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def files(self) -> Names:
         """Names of the files in the release."""
         return tuple(sorted(found.name for found in self.release.iterdir()))
 

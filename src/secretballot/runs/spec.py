@@ -31,6 +31,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._files import is_url, place_of, shown_place, table_name
+from secretballot._typing import Json, JsonView, Names
 from secretballot._validation import (
     BasisName,
     HeaderLine,
@@ -200,7 +201,7 @@ def _line(value: Any) -> Any:
     return value
 
 
-Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
+Words = Annotated[Names, BeforeValidator(words_of)]
 Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
 Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
 _Total = Annotated[Pair, AfterValidator(_total)]
@@ -231,7 +232,7 @@ def setting(
     """Return a field: its default, how its value is called in a help text, the panel of the help
     that shows it, None for files and ``--set`` alone, and its mark. What it means is in the
     docstring of its group, or in `text`."""
-    extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
+    extra: Json = {"mark": mark, "metavar": metavar, "panel": panel}
     return Field(default, description=text, json_schema_extra=extra, **more)
 
 
@@ -269,7 +270,7 @@ class Part(BaseModel):
         return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
 
     @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+    def of_tree(cls, tree: JsonView) -> Self:
         """Return the settings of nested tables."""
         try:
             return cls.model_validate(tree)
@@ -320,7 +321,7 @@ class DataSpec(Part):
     unit: str | None = setting(None, "COL", DATA)
     drop: Words = setting((), "A,B", DATA)
     schema_file: _LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
-    columns: Annotated[dict[str, Any], BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
+    columns: Annotated[Json, BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
     encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
@@ -735,7 +736,7 @@ class RunSpec(Part):
         """The public name of the private data."""
         return self.budget.dataset or table_name(self.private)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return the settings that shape the release, as JSON values."""
         return _plain(
             {
@@ -748,7 +749,7 @@ class RunSpec(Part):
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
-        tables: dict[str, dict[str, Any]] = {}
+        tables: dict[str, Json] = {}
         for group, name, value, field in self._leaves():
             if name == "name" or value != field.default:
                 place = _mark_of(field) == "place"
@@ -801,7 +802,7 @@ def groups() -> dict[str, str]:
 
 
 @cache
-def _methods_of(name: str) -> tuple[str, ...]:
+def _methods_of(name: str) -> Names:
     """Return the methods of `learn` that have a setting."""
     return tuple(one for one in METHODS if name in METHOD_SPECS[one].model_fields)
 
@@ -818,18 +819,18 @@ class Sources:
     """
 
     def __init__(
-        self, files: Any = (), fields: Mapping[str, Any] | None = None, *, method: str | None = None
+        self, files: Any = (), fields: JsonView | None = None, *, method: str | None = None
     ) -> None:
-        self.given: dict[str, Any] = {}
-        self.forecast: dict[str, Any] | None = None
-        self._planned: dict[str, Any] = {}
+        self.given: Json = {}
+        self.forecast: Json | None = None
+        self._planned: Json = {}
         self._named = frozenset(fields or ())
         self._fixed = method
         for file in files:
             self._add_file(Path(file))
         self.add(fields or {})
 
-    def add(self, fields: Mapping[str, Any]) -> None:
+    def add(self, fields: JsonView) -> None:
         """Add settings, which may not contradict a plan; ``NAME:key=value`` names a method and sets
         more."""
         if ":" in str(fields.get("method", "")):
@@ -849,7 +850,7 @@ class Sources:
         document = read_toml(file)
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
-        fields: dict[str, Any] = {}
+        fields: Json = {}
         for group, values in document.items():
             if group not in RunSpec.model_fields or not isinstance(values, dict):
                 raise DataError(
@@ -865,7 +866,7 @@ class Sources:
         if is_plan:
             self.forecast, self._planned = forecast, self._planned | fields
 
-    def tree(self, begun: str | None = None) -> dict[str, Any]:
+    def tree(self, begun: str | None = None) -> Json:
         """Return all settings in their groups, with the method settled.
 
         Parameters
@@ -880,7 +881,7 @@ class Sources:
         """
         method = self._settled(begun)
         self._refuse_code_of_a_plan()
-        tree: dict[str, Any] = {} if self.forecast is None else {"forecast": self.forecast}
+        tree: Json = {} if self.forecast is None else {"forecast": self.forecast}
         for name, value in self.given.items():
             group = groups()[name]
             if group != "method":
@@ -927,7 +928,7 @@ class Sources:
         return fitting[0] if fitting else min(own, key=len)[0]
 
 
-def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _of_method(fields: JsonView) -> Json:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
     name, more = named("method", fields["method"], known)
@@ -961,7 +962,7 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> Json:
     """Return the settings in a file.
 
     Raises
@@ -999,9 +1000,9 @@ def _refusal(problem: Any) -> SecretBallotError:
     return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: JsonView) -> Json:
     """Return settings as JSON values."""
-    document: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    document: Json = json.loads(json.dumps(values, default=str))
     return {name: value for name, value in document.items() if value is not None}
 
 
@@ -1012,7 +1013,7 @@ def _written_place(place: Any, *, absolute: bool) -> str:
     return str(place.absolute() if absolute and isinstance(place, Path) else place)
 
 
-def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+def toml_text(tables: Mapping[str, JsonView]) -> str:
     """Return tables of JSON values as a file of TOML."""
     lines = []
     for name, values in tables.items():

@@ -19,7 +19,17 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, FloatArray, Json, ObjectArray, UnsignedArray
+from secretballot._typing import (
+    AnyArray,
+    FloatArray,
+    Json,
+    JsonView,
+    Names,
+    ObjectArray,
+    Place,
+    UnsignedArray,
+    Values,
+)
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
@@ -34,7 +44,6 @@ from secretballot.data.frames import (
 )
 from secretballot.data.reading import (
     GROWTH,
-    Place,
     TableSource,
     checked_source,
     estimated_rows,
@@ -359,9 +368,9 @@ class RunInputs:
         return len(self.schema.feature_names)
 
     @property
-    def for_fit(self) -> dict[str, Any]:
+    def for_fit(self) -> Json:
         """What a learner's fit takes: private records, public points, and what is learnt."""
-        data, given = self._data, dict[str, Any](X=self.private, y=None, X_public=self.X_public)
+        data, given = self._data, Json(X=self.private, y=None, X_public=self.X_public)
         if isinstance(self.private, LabelledTable):
             targets = self.private.targets
             y = object_array(self.classes)[targets] if self.classes else targets
@@ -400,9 +409,7 @@ class RunInputs:
         columns = [one.name for one in self.schema.features for _ in one.feature_names]
         return RawRows(frame, self.schema.encode(frame, role=PUBLIC), columns)
 
-    def _read_private(
-        self, place: Path | str, vault: Path | None, rows: PrivateRows
-    ) -> tuple[str, ...]:
+    def _read_private(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
@@ -416,9 +423,7 @@ class RunInputs:
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
 
-    def _read_to_disk(
-        self, place: Path | str, vault: Path | None, rows: PrivateRows
-    ) -> tuple[str, ...]:
+    def _read_to_disk(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read a table that is no local file that fits into memory: rows are encoded block by
         block, and kept in the vault."""
         data, n_rows = self._data, estimated_rows(place, role=PRIVATE)
@@ -459,7 +464,7 @@ class RunInputs:
         if problem:
             raise DataError(problem)
 
-    def _ids_of(self, frame: pd.DataFrame) -> tuple[str, ...]:
+    def _ids_of(self, frame: pd.DataFrame) -> Names:
         """Return the columns that were taken for ids and have values in more than one row, none
         where the unit is declared."""
         ids = [one.column.name for one in self.schema.inferred if one.identifier]
@@ -529,7 +534,7 @@ def refuse_nowhere(dropped: Sequence[str], where: str) -> None:
         )
 
 
-def declared_names(data: DataSpec, schema: Schema) -> tuple[Any, ...]:
+def declared_names(data: DataSpec, schema: Schema) -> Values:
     """Return the declared classes; or how labels are written, by turns not there, and there."""
     declared = data.classes if data.classes is not None else schema.classes
     if data.kind == "number":
@@ -623,7 +628,7 @@ def schema_of(
     return schema, frame
 
 
-def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -> Schema:
+def _with_kinds(schema: Schema, kinds: JsonView, frame: pd.DataFrame) -> Schema:
     """Return a schema whose columns of these names are of declared kinds; none of them is an id."""
     missing = [name for name in kinds if name not in frame.columns]
     if missing:
@@ -644,9 +649,7 @@ def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -
     )
 
 
-def targets_of(
-    data: DataSpec, frame: pd.DataFrame, names: tuple[Any, ...], *, role: str
-) -> AnyArray:
+def targets_of(data: DataSpec, frame: pd.DataFrame, names: Values, *, role: str) -> AnyArray:
     """Return the targets of a table: classes as indices, labels as 0 and 1, or numbers; private
     numbers as they are written.
 
@@ -708,13 +711,13 @@ _PLACES = 2**26
 
 #: Of a private table that is too large for memory: the table, None where it was only looked at;
 #: about how many units it has, private; and its columns.
-_StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
+_StoredRecords = tuple[StoredTable | None, int, Names]
 
 
 def read_to_disk(
     data: DataSpec,
     schema: Schema,
-    classes: tuple[Any, ...],
+    classes: Values,
     vault: Path | None,
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
@@ -760,7 +763,7 @@ def read_to_disk(
             # without a vault units are only counted, by a key that nobody needs again
             key = partition_key(vault)
             partition = KeyedHashPartition(1, key)
-        cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
+        cells, units, columns = TableCells(), _UnitCount(), Names()
         for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows
             if not columns:
@@ -796,7 +799,7 @@ def read_to_disk(
     return table, n_units, columns
 
 
-def _identity(read: list[str], schema: Schema, classes: tuple[Any, ...], unit: str | None) -> str:
+def _identity(read: list[str], schema: Schema, classes: Values, unit: str | None) -> str:
     """Return a digest of all that shapes the rows; private, as it depends on the files."""
     named = [*read, unit, list(classes), schema.to_json()]
     return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, FloatArray, Json
+from secretballot._typing import AnyArray, FloatArray, Json, Names
 from secretballot._validation import name_columns, shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
@@ -208,7 +208,7 @@ def _truth(
     certificates: Sequence[Json],
     schema: Schema,
     frame: pd.DataFrame,
-    target: tuple[str, ...],
+    target: Names,
 ) -> AnyArray:
     """Return the targets of the rows, which all releases must be about."""
     released, bounds = certificates[0]["released"], certificates[0]["public"].get("bounds")

@@ -29,11 +29,20 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import joblib
 import numpy as np
-import numpy.typing as npt
 import sklearn
 
 from secretballot._seeded import ALONE, seed_of
-from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray, IntArray, Matrix
+from secretballot._typing import (
+    AnyArray,
+    BoolArray,
+    Classifier,
+    CountArray,
+    FloatArray,
+    IntArray,
+    JsonView,
+    Matrix,
+    Progress,
+)
 from secretballot._validation import check_count, shown
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
@@ -56,7 +65,6 @@ from secretballot.teachers.votes import vote_margins
 from secretballot.vault import make_vault, read_secret, write_secret
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
 
 #: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
 Part = tuple[Any, IntArray]
@@ -70,7 +78,7 @@ class Recipe:
     teacher: Any
     random_state: int
     seeds: Mapping[str, int]
-    settings: Mapping[str, Any]
+    settings: JsonView
 
     @classmethod
     def of(cls, teacher: Any, random_state: int) -> "Recipe":
@@ -165,7 +173,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     return alone(fit, seed_of(recipe.random_state, number), recipe.settings)
 
 
-def alone(work: Callable[[], T], seed: int, settings: Mapping[str, Any]) -> T | None:
+def alone(work: Callable[[], T], seed: int, settings: JsonView) -> T | None:
     """Return what a learner makes of its own part, in silence and with global random states of its
     own; None where it fails.
 
@@ -274,7 +282,7 @@ def each_slot(
     work: Callable[[Sequence[Any]], list[T | None]],
     slots: Sequence[Any],
     seed: int,
-    settings: Mapping[str, Any],
+    settings: JsonView,
 ) -> list[Any]:
     """Return what the work makes of every slot, as `alone`, None for the empty ones and those that
     make it fail."""
@@ -506,7 +514,7 @@ class LinearStack:
             for teacher in np.flatnonzero(~sure).tolist():
                 counts[every_row, predicted(models[teacher], block.copy(), counts.shape[1])] += 1
 
-    def _votes_and_distances(self, scores: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+    def _votes_and_distances(self, scores: FloatArray) -> tuple[AnyArray, FloatArray]:
         """Return votes as places in the classes, and how far each is from another, shapes (rows,
         teachers)."""
         if self._n_decisions == 1:
@@ -573,7 +581,7 @@ class Poll(NamedTuple):
     n_classes: int
     block_rows: int
     random_state: int
-    settings: Mapping[str, Any]
+    settings: JsonView
 
     def no_votes(self) -> CountArray:
         """Return counts of 0, of shape (n_queries, n_classes)."""
@@ -622,7 +630,7 @@ def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> Coun
     return counts
 
 
-def _votes_on_all(model: Any, poll: Poll) -> npt.NDArray[Any]:
+def _votes_on_all(model: Any, poll: Poll) -> AnyArray:
     votes = np.empty(n_rows(poll.X), dtype=np.min_scalar_type(poll.n_classes))
     for rows, block in poll.blocks():
         votes[rows] = predicted(model, block, poll.n_classes)

@@ -34,6 +34,7 @@ from joblib.externals.loky.cloudpickle_wrapper import dumps
 
 from secretballot import __version__
 from secretballot._seeded import ALONE
+from secretballot._typing import Values
 from secretballot._validation import shown
 from secretballot.exceptions import (
     DataError,
@@ -196,7 +197,7 @@ class Workers:
     stop: Callable[[Any, set[Future[Any]]], None] = _cancel_all
 
     def results(
-        self, work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *shared: Any
+        self, work: Callable[..., T], tasks: Iterable[Values], *shared: Any
     ) -> Generator[T, None, None]:
         """Yield what a function returns for each task, in any order.
 

@@ -13,6 +13,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot._seeded import own_global_states, public_seed, seed_of
+from secretballot._typing import AnyArray, Json
 from secretballot._validation import check_count, named, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
@@ -117,7 +118,7 @@ class Stack:
             modules.append(module)
         parameters, buffers = torch.func.stack_module_state(modules)
         still = {name for name, value in parameters.items() if not value.requires_grad}
-        trained, carried = dict[str, Any](), dict[str, Any]()
+        trained, carried = Json(), Json()
         for name, value in {**parameters, **buffers}.items():
             kept = carried if name in still | buffers.keys() else trained
             kept[name] = value.detach().to(recipe.device)
@@ -133,12 +134,12 @@ class Stack:
     def __len__(self) -> int:
         return len(next(iter({**self.trained, **self.carried}.values())))
 
-    def states(self) -> list[dict[str, Any] | None]:
+    def states(self) -> list[Json | None]:
         """Return each slot's parameters and buffers as arrays, None where one is not finite."""
         arrays = {
             name: value.cpu().numpy() for name, value in {**self.trained, **self.carried}.items()
         }
-        states: list[dict[str, Any] | None] = []
+        states: list[Json | None] = []
         for slot in range(len(self)):
             state = {name: np.array(value[slot]) for name, value in arrays.items()}
             finite = all(bool(np.isfinite(value).all()) for value in state.values())
@@ -306,7 +307,7 @@ _MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: it
 _ROWS_AT_ONCE = 256  # that are predicted in one go
 _STEP = "torch"
 #: Rows of one shard, the numbers of their classes, and the classes.
-_Part = tuple[Any, Any, npt.NDArray[Any]]
+_Part = tuple[Any, Any, AnyArray]
 # without settings that would join slots, or change how torch computes
 _OPTIMIZERS = {"adam": ("lr", "weight_decay"), "sgd": ("lr", "momentum", "weight_decay")}
 
@@ -397,7 +398,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
         return np.asarray(softmax(self._scores(X).astype(np.float64), axis=1))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return the label of every row, of shape (n_rows,)."""
         return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
 
@@ -485,7 +486,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         ]
 
-    def _with_fitted_state(self, state: dict[str, Any], part: _Part) -> Self:
+    def _with_fitted_state(self, state: Json, part: _Part) -> Self:
         self.state_, self.classes_ = state, part[2]
         self.n_features_in_ = part[0].shape[1]
         return self
@@ -570,7 +571,7 @@ def _n_outputs(recipe: Recipe, n_features: int) -> int:
 
 def _trained_states(
     recipe: Recipe, parts: Sequence[_Part | None], seeds: Sequence[int]
-) -> list[dict[str, Any] | None]:
+) -> list[Json | None]:
     """Return what every slot has become after all steps; slots without a part learn zeros.
 
     Rows are copied from one table of all parts into batches of a shape that is public: what a part

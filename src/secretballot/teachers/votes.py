@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._points import NearestPoints
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Names, Pair
 from secretballot._validation import (
     BALLOTS,
     check_choice,
@@ -35,7 +35,7 @@ _MOST_LABELS, _MOST_IN_SETS = 10_000, 8
 _MOST_POSITIONS = 2**12
 
 
-def checked_labels(labels: Any) -> tuple[str, ...]:
+def checked_labels(labels: Any) -> Names:
     """Return the names of labels.
 
     Raises
@@ -79,7 +79,7 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
     return cap
 
 
-def as_set_numbers(named: npt.NDArray[Any]) -> IntArray:
+def as_set_numbers(named: AnyArray) -> IntArray:
     """Return each row of 0 and 1 as the number of its set: label j counts 2^j.
 
     From shape (..., n_labels) to shape (...).
@@ -228,7 +228,7 @@ def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> Bool
     return both
 
 
-def checked_range(bounds: Any) -> tuple[float, float]:
+def checked_range(bounds: Any) -> Pair:
     """Return two public bounds, the smaller one first.
 
     Raises
@@ -249,7 +249,7 @@ def checked_range(bounds: Any) -> tuple[float, float]:
 
 def number_votes(
     votes: Any,
-    bounds: tuple[float, float],
+    bounds: Pair,
     *,
     n_positions: int = 200,
     unit: str = "record",
@@ -311,7 +311,7 @@ def checked_positions(n_positions: object) -> int:
     return number
 
 
-def _on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
+def _on_grid(numbers: FloatArray, bounds: Pair, n_positions: int) -> IntArray:
     """Return the nearest positions of numbers, each from itself alone; nan is in the middle.
 
     The positions have the shape of the numbers.
