@@ -232,15 +232,15 @@ CATCHES = {
 CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
         "bases/integer_basis.py:transform",
-        "hypotheses/base.py:_labellings",
-        "hypotheses/base.py:errors",
-        "hypotheses/base.py:restrict",
+        "hypotheses.py:_labellings",
+        "hypotheses.py:errors",
+        "hypotheses.py:restrict",
         "learners/labelers.py:relabel",
         "learners/selection.py:private_scores",
     },
     "called by what a route gets": {"teachers/ensemble.py:_named_points"},
     "public points alone": {
-        "hypotheses/base.py:disagreement_coefficient",
+        "hypotheses.py:disagreement_coefficient",
         "learners/moments.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
@@ -335,9 +335,9 @@ def findings(source, module):
 
 def all_findings():
     caught, called = set(), set()
-    for package in PRIVATE_SIDE:
-        for path in sorted((SOURCE / package).rglob("*.py")):
-            module = path.relative_to(SOURCE).as_posix()
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = path.relative_to(SOURCE).as_posix()
+        if module.partition("/")[0].removesuffix(".py") in PRIVATE_SIDE:
             found = findings(path.read_text(), module)
             caught |= found[0]
             called |= found[1]

@@ -230,7 +230,7 @@ def _single_row(table: Any, row: int) -> Any:
 def is_exact(thing: object) -> bool:
     """Return whether an object is a basis, a hypothesis or a class of them of this package: these
     treat every row by itself, exactly, so that many rows may be given at once."""
-    return type(thing).__module__.startswith(_EXACT)
+    return f"{type(thing).__module__}.".startswith(_EXACT)
 
 
 def result_once_seeded(work: Callable[[], T]) -> T | None:

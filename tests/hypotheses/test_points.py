@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.base import check_labelled, check_points
+from secretballot.hypotheses import Thresholds, check_labelled, check_points
 
 SPACE = Thresholds().version_space()
 

@@ -15,14 +15,15 @@ from secretballot.queries import (
     CheckedSelector,
     ClusterSampling,
     DisagreementSampling,
+    LabelledRows,
+    OracleRegion,
     PassiveSampling,
+    PoolLearner,
     PublicPool,
     QuerySelector,
     QueryStrategy,
+    spread_over,
 )
-from secretballot.queries.base import LabelledRows
-from secretballot.queries.disagreement import OracleRegion
-from secretballot.queries.uncertainty import PoolLearner, spread_over
 
 
 def groups(*sizes):

@@ -97,8 +97,8 @@ class IgnoredColumn(Column):
 
     reason: Text = "declared so"
 
-    kind: ClassVar[str] = "ignored"
-    holds: ClassVar[str] = "categories"
+    kind = "ignored"
+    holds = "categories"
 
 
 class FeatureColumn(Column, ABC):
@@ -184,8 +184,8 @@ class NumericColumn(FeatureColumn):
     indicator: _TrueOrFalse
     decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
 
-    kind: ClassVar[str] = "numeric"
-    holds: ClassVar[str] = "numbers"
+    kind = "numeric"
+    holds = "numbers"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
@@ -245,8 +245,8 @@ class OneHotColumn(_ColumnOfTexts):
     """A column of categories: one encoded column for each, and one for "other" (unseen and missing
     ones)."""
 
-    has_other: ClassVar[bool] = True
-    strange: ClassVar[str] = "are none of the {holds} of {source}"
+    has_other = True
+    strange = "are none of the {holds} of {source}"
 
     #: Without "other"; public.
     categories: ClassVar[Names]
@@ -290,8 +290,8 @@ class CategoricalColumn(OneHotColumn):
         Names, PlainValidator(_categories_in), Field(description="a list of strings or numbers")
     ]
 
-    kind: ClassVar[str] = "categorical"
-    holds: ClassVar[str] = "categories"
+    kind = "categorical"
+    holds = "categories"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
@@ -302,9 +302,9 @@ class CategoricalColumn(OneHotColumn):
 class BooleanColumn(OneHotColumn):
     """A column of truth values, as programs write them: True, true, TRUE and the like."""
 
-    categories: ClassVar[Names] = ("False", "True")
-    kind: ClassVar[str] = "boolean"
-    holds: ClassVar[str] = "truth values"
+    categories = ("False", "True")
+    kind = "boolean"
+    holds = "truth values"
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -359,8 +359,8 @@ class DateColumn(_ColumnOfTexts):
     ]
     indicator: _TrueOrFalse
 
-    kind: ClassVar[str] = "date"
-    holds: ClassVar[str] = "dates"
+    kind = "date"
+    holds = "dates"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
@@ -456,8 +456,8 @@ class VectorColumn(FeatureColumn):
     ]
     scale: Scale
 
-    kind: ClassVar[str] = "vector"
-    holds: ClassVar[str] = "vectors"
+    kind = "vector"
+    holds = "vectors"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
@@ -510,10 +510,10 @@ _CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at
 class TextColumn(_ColumnOfTexts):
     """A column of free text: one encoded column for each term, and one for cells without any."""
 
-    kind: ClassVar[str] = "text"
-    holds: ClassVar[str] = "words that are in two of them and not in nearly all"
-    strange: ClassVar[str] = "have none of the words of {source}"
-    has_other: ClassVar[bool] = True
+    kind = "text"
+    holds = "words that are in two of them and not in nearly all"
+    strange = "have none of the words of {source}"
+    has_other = True
 
     @property
     @abstractmethod
@@ -615,7 +615,7 @@ class HashedTextColumn(TextColumn):
     encoding: Annotated[Literal["hashed"], Field(description=_ENCODINGS)] = "hashed"
     width: _Width = 1024
 
-    strange: ClassVar[str] = "have no word"
+    strange = "have no word"
 
     @property
     def terms(self) -> Names:

@@ -47,9 +47,16 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
 from secretballot.core.types import Count, Model, fault_of
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
-from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
-from secretballot.hypotheses.base import Hypothesis, check_answers, check_hypotheses, check_points
-from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
+from secretballot.hypotheses import (
+    EMPTY,
+    Hypothesis,
+    HypothesisClass,
+    IntervalDichotomies,
+    check_answers,
+    check_hypotheses,
+    check_points,
+    hypotheses_by_name,
+)
 from secretballot.learners.inputs import (
     Target,
     as_matrix,
@@ -348,7 +355,7 @@ class Agnostic(Stability):
         than the budget.
     """
 
-    name: ClassVar[str] = "agnostic"
+    name = "agnostic"
 
     relabel_epsilon: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
 
@@ -408,7 +415,7 @@ class Universal(Agnostic):
         queries come.
     """
 
-    name: ClassVar[str] = "universal"
+    name = "universal"
 
     n_first: Count | None = None
     n_cover: Count | None = None

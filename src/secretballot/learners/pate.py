@@ -66,9 +66,9 @@ from secretballot.queries import (
     PassiveSampling,
     PublicPool,
     QueryStrategy,
+    default_round_size,
     rounds_of,
 )
-from secretballot.queries.base import default_round_size
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
 from secretballot.report.certificate import choice_fields

@@ -18,8 +18,13 @@ from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
-from secretballot.hypotheses import Dichotomies, FiniteClass, HypothesisClass, hypotheses_by_name
-from secretballot.hypotheses.ranges import IntervalDichotomies
+from secretballot.hypotheses import (
+    Dichotomies,
+    FiniteClass,
+    HypothesisClass,
+    IntervalDichotomies,
+    hypotheses_by_name,
+)
 from secretballot.learners.inputs import (
     Target,
     class_indices,

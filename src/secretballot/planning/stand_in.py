@@ -25,8 +25,7 @@ from secretballot.planning.votes_forecast import (
     drawn_votes,
     queries_at_random,
 )
-from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
-from secretballot.queries.base import default_round_size
+from secretballot.queries import CheckedSelector, PublicPool, default_round_size, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
 from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_shard

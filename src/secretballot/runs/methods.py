@@ -80,6 +80,18 @@ from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
+#: What learns each kind of target by a method, where something does.
+_LEARNERS: dict[tuple[str, str], type[Learner]] = {
+    (MOMENTS, "class"): RecordMomentsClassifier,
+    (MOMENTS, "number"): RecordMomentsRegressor,
+    (MOMENTS, "labels"): RecordMomentsClassifier,
+    (PATE, "class"): PATEClassifier,
+    (PATE, "number"): PATERegressor,
+    (PATE, "labels"): PATEClassifier,
+    (RECORD_VOTES, "class"): RecordVotesClassifier,
+    (CHOICE, "class"): SemiPrivateClassifier,
+    (STREAM, "class"): PATEClassifier,
+}
 _DEFAULT_TEACHERS = 250
 #: Points fewer than which teach hardly anything.
 _FEW_POINTS = 10
@@ -165,12 +177,11 @@ class Method:
     """A method of learning from tables, by the settings of a run."""
 
     step: ClassVar[str]
-    #: What learns each kind of target that there is a learner for.
-    learners: ClassVar[Mapping[str, type[Learner]]] = {}
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
         self.settings: Any = spec.method
+        self._learner: Any = _LEARNERS.get((spec.method.name, self.kind))
 
     def description(self) -> Json:
         """Return what shapes the result beside the settings: the digests of the files."""
@@ -180,7 +191,7 @@ class Method:
         """Refuse settings that cannot be, before any table is read."""
         execution = self.spec.execution
         check_engine(execution.executor, execution.n_jobs)
-        if self.kind not in self.learners:
+        if self._learner is None:
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
@@ -188,7 +199,7 @@ class Method:
             )
         of_numbers = self.kind == "number"
         # what learns numbers has fewer settings
-        known = {one.name for one in fields(self.learners[self.kind])}
+        known = {one.name for one in fields(self._learner)}
         for name, field in type(self.settings).model_fields.items() if of_numbers else ():
             if name not in known and getattr(self.settings, name) != field.default:
                 raise ParameterError(
@@ -302,11 +313,10 @@ class Method:
     def learner(self, inputs: Any, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings, whose parameters have their names; of the tables
         `own_settings` says what it asks."""
-        kind: Any = self.learners[self.kind]
         given = {**dict(self.settings), **dict(self.spec.budget), **self.own_settings(inputs)}
         given |= {"n_jobs": self.spec.execution.n_jobs, "ledger": ledger}
-        names = [one.name for one in fields(kind) if one.name in given]
-        model: Learner = kind(**{name: given[name] for name in names})
+        names = [one.name for one in fields(self._learner) if one.name in given]
+        model: Learner = self._learner(**{name: given[name] for name in names})
         return model
 
     def own_settings(self, inputs: Any) -> Json:
@@ -341,11 +351,6 @@ class Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {
-        "class": RecordMomentsClassifier,
-        "number": RecordMomentsRegressor,
-        "labels": RecordMomentsClassifier,
-    }
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -388,7 +393,6 @@ class RecordVotes(Method):
     """Every record votes at its nearest public points."""
 
     step = "Letting records vote"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": RecordVotesClassifier}
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -433,11 +437,6 @@ class _Pate(_VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {
-        "class": PATEClassifier,
-        "number": PATERegressor,
-        "labels": PATEClassifier,
-    }
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -572,7 +571,6 @@ class Choice(Method):
     """The best of a class of hypotheses, or of saved students."""
 
     step = "Choosing"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": SemiPrivateClassifier}
 
     def __init__(self, spec: RunSpec) -> None:
         names = spec.method.hypotheses  # type: ignore[union-attr]
@@ -625,7 +623,6 @@ class Stream(_VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": PATEClassifier}
 
     @property
     def name(self) -> str:
