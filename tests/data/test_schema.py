@@ -19,9 +19,8 @@ from secretballot.data.columns import (
     TextColumn,
     declared_column,
 )
-from secretballot.data.inferred import inferred_column
 from secretballot.data.reading import read_table
-from secretballot.data.schema import Schema
+from secretballot.data.schema import Schema, inferred_column
 from secretballot.exceptions import DataError
 
 PUBLIC = pd.DataFrame(
