@@ -192,7 +192,7 @@ def test_code_and_pages_are_written_in_plain_words():
 SOURCE = Path(secretballot.__file__).parent
 PRIVATE_SIDE = ("bases", "data", "teachers", "hypotheses", "learners")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
+ROUTES = {"alone", "each_alone", "_each_slot", "result_of", "result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
     "decision_function",
@@ -216,16 +216,16 @@ CATCHES = {
         "teachers/executors.py:_connecting",
         "teachers/executors.py:_dask_workers",
         "teachers/executors.py:_done_by",
-        "teachers/executors.py:run_task",
+        "teachers/executors.py:_run_task",
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",
-        "teachers/ensemble.py:pickled_model",
+        "teachers/ensemble.py:_pickled_model",
         "teachers/ensemble.py:learner_identity",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
-        "learners/session.py:problem_of_fit",
+        "learners/session.py:_problem_of_fit",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -245,7 +245,7 @@ CALLS = {
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
-        "learners/session.py:problem_of_fit",
+        "learners/session.py:_problem_of_fit",
         "learners/labelers.py:ask_many",
         "learners/labelers.py:released",
     },

@@ -88,7 +88,7 @@ def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
     return points
 
 
-def check_labelled(
+def _check_labelled(
     y: ArrayLike, sample_weight: ArrayLike | None, n: int
 ) -> tuple[IntArray, AnyArray]:
     """Return the labels of n points as int64, and what a mistake on each counts: ones, as int64,
@@ -344,7 +344,7 @@ class VersionSpace:
             have too many labellings.
         """
         points = check_points(X, self._class.n_features)
-        labels, weights = check_labelled(y, sample_weight, len(points))
+        labels, weights = _check_labelled(y, sample_weight, len(points))
         if not slack >= 0:
             raise ParameterError(
                 Parameter("slack"), f" is {slack}; it must be a number of mistakes, at least 0."
@@ -472,7 +472,7 @@ def disagreement_coefficient(
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class _Member:
     """One estimator of the list.
 
     Attributes
@@ -568,7 +568,7 @@ class FiniteClass(HypothesisClass):
     name = "finite class"
 
     def __init__(self, estimators: Sequence[Any]) -> None:
-        self.members = tuple(Member(place, one) for place, one in enumerate(estimators))
+        self.members = tuple(_Member(place, one) for place, one in enumerate(estimators))
         odd = [
             place
             for place, one in enumerate(estimators)
@@ -584,14 +584,14 @@ class FiniteClass(HypothesisClass):
         # an upper bound: 2^v labellings need as many functions
         self.vc_dimension = len(self.members).bit_length() - 1
 
-    def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
+    def dichotomies(self, X: ArrayLike) -> "_FiniteDichotomies":
         """Return the labellings, in the order of the first estimators that have them.
 
         Parameters
         ----------
         X : array of shape (m, n_features)
         """
-        return FiniteDichotomies(self.members, check_points(X, None))
+        return _FiniteDichotomies(self.members, check_points(X, None))
 
 
 def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
@@ -617,12 +617,12 @@ def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
             )
 
 
-class FiniteDichotomies(Dichotomies):
+class _FiniteDichotomies(Dichotomies):
     """The distinct labellings of points by the members of a list, each by its first member."""
 
-    def __init__(self, members: Sequence[Member], points: FloatArray) -> None:
+    def __init__(self, members: Sequence[_Member], points: FloatArray) -> None:
         super().__init__(points)
-        found: dict[bytes, tuple[Member, BoolArray]] = {}
+        found: dict[bytes, tuple[_Member, BoolArray]] = {}
         for member in members:
             labels = member.labels(points)
             found.setdefault(labels.tobytes(), (member, labels))
@@ -632,7 +632,7 @@ class FiniteDichotomies(Dichotomies):
     def __len__(self) -> int:
         return len(self._members)
 
-    def hypothesis(self, index: int) -> Member:
+    def hypothesis(self, index: int) -> _Member:
         """Return the first member with that labelling."""
         return self._members[index]
 
@@ -641,13 +641,13 @@ class FiniteDichotomies(Dichotomies):
     ) -> AnyArray:
         """Return the mistakes of every representative, which meets one point at a time."""
         points = check_points(X, None)
-        labels, weights = check_labelled(y, sample_weight, len(points))
+        labels, weights = _check_labelled(y, sample_weight, len(points))
         every = (member.labels(points) for member in self._members)
         return np.array([weights[found != (labels == 1)].sum() for found in every])
 
     def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AnyArray:
         """Return the mistakes of every labelling against `y`, by the labellings that are known."""
-        labels, weights = check_labelled(y, sample_weight, len(self.points))
+        labels, weights = _check_labelled(y, sample_weight, len(self.points))
         return np.array([weights[wrong].sum() for wrong in self.labels != (labels == 1)])
 
     def disputed(self, left: BoolArray) -> BoolArray:
@@ -732,7 +732,7 @@ def _places_between(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class SortedColumn:
+class _SortedColumn:
     """A column of numbers in ascending order, equal ones together.
 
     Attributes
@@ -750,7 +750,7 @@ class SortedColumn:
     bounds: IntArray
 
     @classmethod
-    def sort(cls, column: FloatArray) -> "SortedColumn":
+    def sort(cls, column: FloatArray) -> "_SortedColumn":
         """Sort n numbers, at least one. Cost: O(n log n).
 
         Parameters
@@ -785,18 +785,18 @@ class SortedColumn:
     @cached_property
     def ends(self) -> FloatArray:
         """The same numbers of values up to them, themselves included: the mirror image of cuts."""
-        mirrored = SortedColumn(-self.values[::-1], self.order, self.bounds)
+        mirrored = _SortedColumn(-self.values[::-1], self.order, self.bounds)
         return -mirrored.cuts[::-1] + 0.0
 
 
-class RangeDichotomies(Dichotomies):
+class _RangeDichotomies(Dichotomies):
     """Labellings of points that are each 1 on a range of the distinct values of one feature.
 
     They are numbered in blocks, each of one feature.
 
     Attributes
     ----------
-    columns : tuple of SortedColumn
+    columns : tuple of _SortedColumn
         One for every feature.
 
     Notes
@@ -807,7 +807,7 @@ class RangeDichotomies(Dichotomies):
 
     def __init__(self, points: FloatArray) -> None:
         super().__init__(points)
-        self.columns = tuple(SortedColumn.sort(column) for column in points.T)
+        self.columns = tuple(_SortedColumn.sort(column) for column in points.T)
         self._offsets = np.cumsum(np.append(0, self._sizes()))
 
     @abstractmethod
@@ -823,7 +823,7 @@ class RangeDichotomies(Dichotomies):
     def _hypothesis(self, block: int, place: int) -> Hypothesis:
         """Return the representative of the labelling with that place in a block."""
 
-    def _upper_ends(self, column: SortedColumn) -> tuple[FloatArray, str]:
+    def _upper_ends(self, column: _SortedColumn) -> tuple[FloatArray, str]:
         """Return the upper ends of ranges with 0, ..., m values below, and on which side of a value
         that equals one it lies, as `numpy.searchsorted` names it."""
         return column.cuts, "left"
@@ -861,10 +861,10 @@ class RangeDichotomies(Dichotomies):
         """Return the ones among n other points, and for every feature zeros less ones below each
         lower and each upper end, two arrays of shape (m + 1,)."""
         points = check_points(X, len(self.columns))
-        labels, weights = check_labelled(y, sample_weight, len(points))
+        labels, weights = _check_labelled(y, sample_weight, len(points))
         excess, found = np.where(labels == 1, -weights, weights), []
         for column, values in zip(self.columns, points.T, strict=True):
-            others = SortedColumn.sort(values)
+            others = _SortedColumn.sort(values)
             sums = others.prefix_sums(excess)
             lower, upper = (
                 sums[np.searchsorted(others.values, ends, side=side)]  # type: ignore[call-overload]
@@ -886,7 +886,7 @@ class RangeDichotomies(Dichotomies):
         return np.asarray((said > 0) & (said < left.sum()))
 
 
-class CutDichotomies(RangeDichotomies):
+class _CutDichotomies(_RangeDichotomies):
     """The distinct labellings of points by cuts.
 
     In order: the cuts of the first feature in the first direction by ascending threshold, both
@@ -931,7 +931,7 @@ class CutDichotomies(RangeDichotomies):
         return Cut(threshold, direction, feature, len(self.columns))
 
 
-def _shared_cuts(column: SortedColumn, other: SortedColumn) -> BoolArray:
+def _shared_cuts(column: _SortedColumn, other: _SortedColumn) -> BoolArray:
     """Return, for every cut between values of a column, whether one of the other separates alike:
     there all rows below the cut are below all others, or above them."""
     along, at = other.places[column.order], column.bounds[1:-1]
@@ -940,7 +940,7 @@ def _shared_cuts(column: SortedColumn, other: SortedColumn) -> BoolArray:
     return np.asarray((below[1] < above[0]) | (below[0] > above[1]))
 
 
-class IntervalDichotomies(RangeDichotomies):
+class IntervalDichotomies(_RangeDichotomies):
     """The distinct labellings of points by intervals.
 
     Number 0 is the empty interval; then come the intervals that start at the first distinct point,
@@ -959,7 +959,7 @@ class IntervalDichotomies(RangeDichotomies):
     def _hypothesis(self, block: int, place: int) -> Interval:
         return self.between(block - 1, block - 1 + place) if block else EMPTY
 
-    def _upper_ends(self, column: SortedColumn) -> tuple[FloatArray, str]:
+    def _upper_ends(self, column: _SortedColumn) -> tuple[FloatArray, str]:
         return column.ends, "right"
 
     def between(self, first: int, last: int) -> Interval:
@@ -1001,14 +1001,14 @@ class _CutClass(HypothesisClass):
     n_features: int
     _directions: Names
 
-    def dichotomies(self, X: ArrayLike) -> CutDichotomies:
+    def dichotomies(self, X: ArrayLike) -> _CutDichotomies:
         """Return the labellings, by feature, direction (up, then down) and ascending threshold.
 
         Parameters
         ----------
         X : array of shape (m, n_features)
         """
-        return CutDichotomies(check_points(X, self.n_features), self._directions)
+        return _CutDichotomies(check_points(X, self.n_features), self._directions)
 
 
 class Thresholds(_CutClass):
@@ -1119,7 +1119,7 @@ class Intervals(HypothesisClass):
             What a mistake on each row counts, at least 0; 1 by default.
         """
         found = self.dichotomies(X)
-        labels, weights = check_labelled(y, sample_weight, len(found.points))
+        labels, weights = _check_labelled(y, sample_weight, len(found.points))
         # zeros less ones: mistakes gained
         excess = found.columns[0].prefix_sums(np.where(labels == 1, -weights, weights))
         least_after = np.minimum.accumulate(excess[:0:-1])[::-1]  # over all ends from a start on

@@ -262,7 +262,7 @@ class LabelledRows:
         return len(np.unique(self.labels))
 
 
-def labelled_rows(released: ReleasedLabels) -> LabelledRows:
+def _labelled_rows(released: ReleasedLabels) -> LabelledRows:
     """Return the answered queries of a release.
 
     The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
@@ -399,7 +399,7 @@ class ClusterSampling(QueryStrategy):
         return {"name": "cluster"}
 
 
-def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
+def _spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
     """Return `n` places among weighted points: the heaviest of each cluster of a weighted k-means.
 
     Parameters
@@ -459,7 +459,7 @@ _MEMBERS = 10
 _TIE = 1e-9
 
 
-class PoolLearner:
+class _PoolLearner:
     """A scikit-learn classifier on the rows of one pool.
 
     Parameters
@@ -532,7 +532,7 @@ class PoolLearner:
             ) from failure
 
 
-def describe_learner(learner: Any) -> str:
+def _describe_learner(learner: Any) -> str:
     """Return a learner in one line, without addresses, for certificate and report."""
     if learner is None:
         return "LogisticRegression on scaled columns"
@@ -548,7 +548,7 @@ def _weight_name(learner: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(learner, "sample_weight") else None
 
 
-class UncertaintySampling(QueryStrategy):
+class _UncertaintySampling(QueryStrategy):
     """What strategies share that ask where a learner is unsure: a cold start, and spread rounds.
 
     Until labels of two classes are known, it asks as `ClusterSampling` does, which measured best or
@@ -599,7 +599,7 @@ class UncertaintySampling(QueryStrategy):
         """Return name and settings."""
         return {
             "name": self.name,
-            "learner": describe_learner(self.learner),
+            "learner": _describe_learner(self.learner),
             "cold_start": self._cold_start.describe(),
             "spread": self.spread,
         }
@@ -609,14 +609,14 @@ class UncertaintySampling(QueryStrategy):
         """Return how unsure one fitted model is about each point, at least 0, shape (n,)."""
 
     def _doubt_of_rows(
-        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
+        self, learner: _PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
         """Return how unsure the learner is about each row, at least 0, shape (len(rows),)."""
         model = learner.fit_known(known)
         return self._doubt_of_model(model, take_rows(learner.X, rows))
 
 
-class MarginSampling(UncertaintySampling):
+class MarginSampling(_UncertaintySampling):
     """Ask where the two likeliest classes are closest (Scheffer, Decomain and Wrobel 2001).
 
     A learner without `predict_proba` is asked for its `decision_function`.
@@ -642,7 +642,7 @@ class MarginSampling(UncertaintySampling):
         return np.asarray(1.0 / (1.0 + ordered[:, -1] - ordered[:, -2]))
 
 
-class EntropySampling(UncertaintySampling):
+class EntropySampling(_UncertaintySampling):
     """Ask where the learner's class probabilities have the largest entropy.
 
     Lewis and Gale 1994; Settles 2009.
@@ -659,7 +659,7 @@ class EntropySampling(UncertaintySampling):
         return _entropies_of_rows(np.asarray(model.predict_proba(X), dtype=np.float64))
 
 
-class CommitteeSampling(UncertaintySampling):
+class CommitteeSampling(_UncertaintySampling):
     """Ask where a committee is most divided.
 
     Query by committee: Seung, Opper and Sompolinsky 1992. Ten members are fitted to bootstrap
@@ -678,7 +678,7 @@ class CommitteeSampling(UncertaintySampling):
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
 
     def _doubt_of_rows(
-        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
+        self, learner: _PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
         rng = np.random.default_rng(seeds)
         n = len(known.rows)
@@ -697,9 +697,9 @@ class CommitteeSampling(UncertaintySampling):
 class _UncertaintySelector(QuerySelector):
     """One run: cold start, then rounds of the most uncertain points, spread out."""
 
-    def __init__(self, strategy: UncertaintySampling, pool: PublicPool) -> None:
+    def __init__(self, strategy: _UncertaintySampling, pool: PublicPool) -> None:
         self._strategy, self._pool = strategy, pool
-        self._learner = PoolLearner(strategy.learner, pool)
+        self._learner = _PoolLearner(strategy.learner, pool)
         self._learner.try_fits(strategy._doubt_of_model)
         self._points: Any = None
         if strategy.spread > 1:
@@ -720,7 +720,7 @@ class _UncertaintySelector(QuerySelector):
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        self._known = labelled_rows(released)
+        self._known = _labelled_rows(released)
         self._free[self._known.asked] = False
         self._cold.receive(released)
 
@@ -734,7 +734,7 @@ class _UncertaintySelector(QuerySelector):
         candidates = np.argsort(-doubts, kind="stable")[: n * self._strategy.spread]
         if n < len(candidates):
             seed = int(np.random.default_rng(seeds).integers(1 << 31))
-            places = spread_over(self._points[free[candidates]], doubts[candidates], n, seed)
+            places = _spread_over(self._points[free[candidates]], doubts[candidates], n, seed)
             candidates = candidates[places]  # ascending places: the most uncertain first
         return free[candidates]
 
@@ -792,7 +792,7 @@ class _ExactRegion:
         )
 
 
-class OracleRegion:
+class _OracleRegion:
     """Region of the hypotheses that a learner can reach, by constrained fits.
 
     A point lies in the region if a model exists that labels it otherwise than the best one and
@@ -804,10 +804,10 @@ class OracleRegion:
 
     Parameters
     ----------
-    fits : PoolLearner
+    fits : _PoolLearner
     """
 
-    def __init__(self, fits: PoolLearner) -> None:
+    def __init__(self, fits: _PoolLearner) -> None:
         self._fits = fits
         self._known = LabelledRows.none()
         self._models: list[Any] = []  # the best one, then others within its slack
@@ -907,7 +907,7 @@ class _StreamSelector(QuerySelector):
     Parameters
     ----------
     pool : PublicPool
-    region : _ExactRegion or OracleRegion
+    region : _ExactRegion or _OracleRegion
     slack : callable
         Of j: in mistakes.
     order : ndarray of int64, shape (m,)
@@ -917,7 +917,7 @@ class _StreamSelector(QuerySelector):
     def __init__(
         self,
         pool: PublicPool,
-        region: _ExactRegion | OracleRegion,
+        region: _ExactRegion | _OracleRegion,
         slack: Callable[[int], float],
         order: IntArray,
     ) -> None:
@@ -956,7 +956,7 @@ class _StreamSelector(QuerySelector):
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        known = labelled_rows(released)
+        known = _labelled_rows(released)
         places = np.argsort(self._order)  # of the rows in the stream
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
 
@@ -1063,13 +1063,13 @@ class DisagreementSampling(QueryStrategy):
             )
         order = np.random.default_rng(pool.random_state).permutation(pool.n_points)
         pool = replace(pool, X=take_rows(pool.X, order))
-        region: _ExactRegion | OracleRegion
+        region: _ExactRegion | _OracleRegion
         if self.hypotheses is not None:
             region = _ExactRegion(self.hypotheses, pool)
             dimension = self.hypotheses.vc_dimension
         else:
             dimension = int(pool.X.shape[1]) + 1  # of halfspaces
-            region = OracleRegion(self._fits(pool))
+            region = _OracleRegion(self._fits(pool))
         return _StreamSelector(pool, region, partial(self.slack_at, dimension=dimension), order)
 
     def slack_at(self, j: int, dimension: int) -> float:
@@ -1086,8 +1086,8 @@ class DisagreementSampling(QueryStrategy):
         complexity = dimension * math.log(_COEFFICIENT) + math.log(1 / gamma_j)
         return self.slack_constant * (complexity + math.sqrt(j * _NOISE_RATE * complexity))
 
-    def _fits(self, pool: PublicPool) -> PoolLearner:
-        learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
+    def _fits(self, pool: PublicPool) -> _PoolLearner:
+        learner = _PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
         if learner.weight_name is None:
             raise ParameterError(
                 f"the learner {learner.name} takes no sample weights: a learner that cannot be"
@@ -1102,7 +1102,7 @@ class DisagreementSampling(QueryStrategy):
         return {
             "name": "disagreement",
             "hypotheses": None if self.hypotheses is None else self.hypotheses.name,
-            "learner": describe_learner(self.learner) if self.hypotheses is None else None,
+            "learner": _describe_learner(self.learner) if self.hypotheses is None else None,
             "slack_constant": self.slack_constant,
         }
 

@@ -181,22 +181,22 @@ def keep_in_step(vault: Path, ledger: "Ledger") -> None:
     if not ledger.durable:
         return
     place = make_vault(vault.resolve() / _LEDGERS) / _head_name(ledger)
-    last = seen_head(place)
+    last = _seen_head(place)
     if last is not None and not ledger.contains(*last):
         raise LedgerError(
             f"The ledger of {ledger.dataset!r} is an older copy, or another one: it does not hold"
             " what this vault has seen of it, so answers that were given could be drawn anew;"
             " restore the newest copy of the ledger. Nothing was spent."
         )
-    remember_head(place, *ledger.head())
-    ledger.after_commit[str(place)] = functools.partial(remember_head, place)
+    _remember_head(place, *ledger.head())
+    ledger.after_commit[str(place)] = functools.partial(_remember_head, place)
 
 
 def _head_name(ledger: "Ledger") -> str:
     return f"{ledger.account[:32]}{_HEAD}"
 
 
-def seen_head(place: Path) -> tuple[int, str] | None:
+def _seen_head(place: Path) -> tuple[int, str] | None:
     """Return number and SHA-256 of the furthest row that was seen of a ledger, None where there is
     none.
 
@@ -211,7 +211,7 @@ def seen_head(place: Path) -> tuple[int, str] | None:
         return _head_of(read_secret(place, largest=_LARGEST_STATE) or b"")
 
 
-def remember_head(place: Path, position: int, chain: str) -> None:
+def _remember_head(place: Path, position: int, chain: str) -> None:
     """Remember a row if it is further than the one before. Where that fails, the memory lags
     behind.
 

@@ -20,7 +20,7 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import Question, RunSpec
+from secretballot.runs.spec import RunSpec, _Question
 
 USUAL = PrivacyBudget(1.0, 1e-6)
 
@@ -48,7 +48,7 @@ def test_a_price_is_asked_about_by_public_numbers(epsilon, delta, records, names
         found += cautions_of_records(price, records, 10)
     assert [caution.name for caution in found] == names
     assert not any(caution.private for caution in found)
-    assert set(names) <= set(get_args(Question))
+    assert set(names) <= set(get_args(_Question))
 
 
 @pytest.mark.parametrize(

@@ -332,7 +332,7 @@ def add(
 
 
 @verb(_key_app, name="list")
-def list_keys(*, config: Path = _CONFIG) -> Answer:
+def _list_keys(*, config: Path = _CONFIG) -> Answer:
     """List all keys, oldest first, revoked ones too.
 
     Example: secretballot serve key list
@@ -366,7 +366,7 @@ def revoke(key_id: str, *, config: Path = _CONFIG) -> Answer:
 
 
 @verb(_key_app, name="audit")
-def read_log(*, config: Path = _CONFIG) -> Answer:
+def _read_log(*, config: Path = _CONFIG) -> Answer:
     """Print the audit log: who asked how many points when, and who downloaded what.
 
     Example: secretballot serve key audit

@@ -274,7 +274,7 @@ def settings_of(
             given.pop("help_all", None)
             files, pairs = given.pop("config") or [], given.pop("set_") or []
             fields = {name: one for name, one in given.items() if one is not None}
-            find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
+            _find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
         fields: Json = declared(*places)
@@ -307,7 +307,7 @@ def settings_of(
     return decorate
 
 
-def find_in_this_folder(*learners: str) -> None:
+def _find_in_this_folder(*learners: str) -> None:
     """Let the user's own classes in the current folder be found, as of ``--teacher mymodel:Class``.
 
     A script finds the modules beside it, a program that was installed does not. The folder is

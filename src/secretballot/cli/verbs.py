@@ -18,7 +18,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, words_of
 from secretballot_verify import CONFIRMED, WAIT, each_finding, exit_code
 
-LEARNING = ("data", "budget", "method", "output", "execution", "about")
+_LEARNING = ("data", "budget", "method", "output", "execution", "about")
 
 
 @settings_of(
@@ -81,7 +81,7 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     return Answer(document, "check", (found, percent), code)
 
 
-@settings_of(*LEARNING, required=("target", "epsilon", "delta"))
+@settings_of(*_LEARNING, required=("target", "epsilon", "delta"))
 def learn(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     """Learn a publishable model from a private labelled table and a public unlabelled one.
 

@@ -507,7 +507,7 @@ _ENCODINGS = "one of words, hashed"
 _CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
 
 
-class TextColumn(_ColumnOfTexts):
+class _TextColumn(_ColumnOfTexts):
     """A column of free text: one encoded column for each term, and one for cells without any."""
 
     kind = "text"
@@ -554,14 +554,14 @@ class TextColumn(_ColumnOfTexts):
 
 
 def _words_in(listed: Any) -> Names:
-    """Return listed words, folded as the words of cells are, so that they are found there."""
+    """Return listed words, _folded as the words of cells are, so that they are found there."""
     usable = isinstance(listed, list | tuple) and 1 <= len(listed) <= _MOST_TERMS
-    if not usable or not all(isinstance(one, str) and is_word(folded(one)) for one in listed):
+    if not usable or not all(isinstance(one, str) and _is_word(_folded(one)) for one in listed):
         raise ValueError
-    return tuple(dict.fromkeys(map(folded, listed)))
+    return tuple(dict.fromkeys(map(_folded, listed)))
 
 
-class _WordsColumn(TextColumn):
+class _WordsColumn(_TextColumn):
     """A column of free text: whether a cell has each word of a public vocabulary.
 
     Attributes
@@ -602,7 +602,7 @@ class _WordsColumn(TextColumn):
         return {self._word_places[word] for word in words_in(text) if word in self._word_places}
 
 
-class HashedTextColumn(TextColumn):
+class _HashedTextColumn(_TextColumn):
     """A column of free text without a vocabulary: each word goes to one of a public number of
     places by a public hash, and a cell shows which places it has words in.
 
@@ -640,7 +640,7 @@ _LARGEST_SHARE = 0.95
 _WORD = re.compile(r"[^\W_]+")
 
 
-def folded(text: str) -> str:
+def _folded(text: str) -> str:
     """Return a text as its words are compared: without regard to case, accents composed."""
     return unicodedata.normalize("NFC", text.casefold())
 
@@ -648,7 +648,7 @@ def folded(text: str) -> str:
 def words_in(text: str) -> set[str]:
     """Return the words of a text, each once: letters and digits that are together, with their
     combining marks, without regard to case."""
-    whole = folded(text)
+    whole = _folded(text)
     return set((_WORD if whole.isascii() else _marked_word()).findall(whole))
 
 
@@ -660,7 +660,7 @@ def _marked_word() -> re.Pattern[str]:
     return re.compile(rf"[^\W_](?:[^\W_]|[{marks}])*")
 
 
-def is_word(text: str) -> bool:
+def _is_word(text: str) -> bool:
     """Return whether a string is one word, as `words_in` finds it."""
     return words_in(text) == {text}
 
@@ -710,7 +710,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
         )
     kind = _KINDS[spec["kind"]]
     if kind is _WordsColumn and spec.get("encoding") == "hashed":
-        kind = HashedTextColumn
+        kind = _HashedTextColumn
     # why a feature is what it is, is for people alone
     left_out = {"kind", "reason"} - kind.model_fields.keys()
     given = {key: value for key, value in spec.items() if key not in left_out}

@@ -63,7 +63,7 @@ _PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
 
 @dataclass(frozen=True)
-class TableFile:
+class _TableFile:
     """One file of a table.
 
     Attributes
@@ -145,7 +145,7 @@ class TableSource:
 
     Attributes
     ----------
-    files : tuple of TableFile
+    files : tuple of _TableFile
         One, or as many Parquet files as a folder holds, by name.
     shown : str
         What messages call it; without credentials.
@@ -154,7 +154,7 @@ class TableSource:
         files of a folder may be sorted by what records say.
     """
 
-    files: tuple[TableFile, ...]
+    files: tuple[_TableFile, ...]
     shown: str
     single: bool
 
@@ -192,7 +192,7 @@ class TableSource:
         ]
         return not found[0].isdisjoint(found[1])
 
-    def _sized_files(self) -> list[tuple[TableFile, int]]:
+    def _sized_files(self) -> list[tuple[_TableFile, int]]:
         signatures = self.signatures()
         return [(file, signatures[file.path][0]) for file in self.files]
 
@@ -257,7 +257,7 @@ def _local_source(local: str, place: str, where: str) -> TableSource:
     problem = _why_no_file(Path(local))
     if problem:
         raise DataError(f"{where} {problem}")
-    return TableSource((TableFile(local, place),), place, True)
+    return TableSource((_TableFile(local, place),), place, True)
 
 
 def _why_no_file(path: Path) -> str:
@@ -304,7 +304,7 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
         return _folder_source(files, system, place, where)
     if about.type != fs.FileType.File:
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
-    return TableSource((TableFile(path, place, {}, system),), place, True)
+    return TableSource((_TableFile(path, place, {}, system),), place, True)
 
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
@@ -415,7 +415,7 @@ def _folder_source(
             ' them the same, such as "year=2020/month=1".'
         )
     files = tuple(
-        TableFile(path, f"{place} ({names[at]}, file {at + 1})", keys[at], system, relative)
+        _TableFile(path, f"{place} ({names[at]}, file {at + 1})", keys[at], system, relative)
         for at, (relative, path) in enumerate(wanted)
     )
     return TableSource(files, place, False)
@@ -609,7 +609,7 @@ def table_blocks(
 
 
 def _file_blocks(
-    file: TableFile, where: str, rows: int, whole: bool, has_header: _HeaderRule | None
+    file: _TableFile, where: str, rows: int, whole: bool, has_header: _HeaderRule | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = _start_of(file, where)
@@ -629,7 +629,7 @@ def _file_blocks(
         yield frame
 
 
-def _start_of(file: TableFile, where: str) -> bytes:
+def _start_of(file: _TableFile, where: str) -> bytes:
     """Return the first bytes of a file."""
 
     def read() -> bytes:
@@ -689,7 +689,7 @@ def _parquet(where: str) -> Any:
     return _arrow_modules(f"{where} is Parquet, which")[1]
 
 
-def _parquet_rows(file: TableFile, where: str) -> int:
+def _parquet_rows(file: _TableFile, where: str) -> int:
     with file.opened() as content:
         return int(_parquet(where).read_metadata(content).num_rows)
 
@@ -702,7 +702,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
     return _why_unread(where, error)
 
 
-def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
+def _parquet_blocks(file: _TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first is empty."""
     parquet = _parquet(where)
     from pyarrow import Table
@@ -724,7 +724,7 @@ def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iter
 
 
 def _csv_blocks(
-    file: TableFile, where: str, rows: int, has_header: _HeaderRule | None
+    file: _TableFile, where: str, rows: int, has_header: _HeaderRule | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
@@ -747,7 +747,7 @@ def _csv_blocks(
             )
 
 
-def _why_no_csv(file: TableFile, where: str, error: Exception) -> str:
+def _why_no_csv(file: _TableFile, where: str, error: Exception) -> str:
     if isinstance(error, UnicodeError):
         # nearly every byte is a letter of that encoding, so it is a likely guess and no more
         return _why_no_text(file, where, "cp1252" if file.encoding in (None, "utf-8") else "")
@@ -756,7 +756,7 @@ def _why_no_csv(file: TableFile, where: str, error: Exception) -> str:
     return _why_unread(where, error)
 
 
-def _why_no_text(file: TableFile, where: str, likely: str) -> str:
+def _why_no_text(file: _TableFile, where: str, likely: str) -> str:
     """Return a sentence that says that a file is not in its encoding, but likely in another one,
     which is named to whoever can give it."""
     reads = f" but reads as {likely}" if likely else ""
@@ -767,14 +767,14 @@ def _why_no_text(file: TableFile, where: str, likely: str) -> str:
 
 
 @contextlib.contextmanager
-def _opened_text(file: TableFile) -> Iterator[IO[str]]:
+def _opened_text(file: _TableFile) -> Iterator[IO[str]]:
     """Give a file open as text, with its line ends as they are."""
     encoding = "utf-8-sig" if file.encoding in (None, "utf-8") else file.encoding
     with file.opened() as content, io.TextIOWrapper(content, encoding=encoding, newline="") as text:
         yield text
 
 
-def _delimiter_of(file: TableFile) -> str:
+def _delimiter_of(file: _TableFile) -> str:
     """Return the delimiter that gives the header most fields; only the header is looked at."""
     with _opened_text(file) as text:
         header = next((line for line in text if line.strip("\r\n")), "")

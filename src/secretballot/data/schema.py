@@ -87,7 +87,7 @@ _CODE_NAME = re.compile(
 )
 
 
-class InferredColumn(NamedTuple):
+class _InferredColumn(NamedTuple):
     """What a column was taken for.
 
     Attributes
@@ -154,7 +154,7 @@ class _Cells(NamedTuple):
         return 1 - unread / total
 
 
-def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
+def _inferred_column(name: str, cells: "pd.Series[Any]") -> _InferredColumn:
     """Decide by public cells what a column is.
 
     Parameters
@@ -172,7 +172,7 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
     says = ~np.array([is_missing(text) for text in texts], dtype=bool)
     if not says.any():
         reason = "no public row has a value in it"
-        return InferredColumn(IgnoredColumn(name=name, reason=reason), reason)
+        return _InferredColumn(IgnoredColumn(name=name, reason=reason), reason)
     codes, distinct = coded(texts[says])
     counts = np.bincount(codes, minlength=len(distinct))
     public = _Cells(name, cells, says, texts[says], distinct, counts)
@@ -184,7 +184,7 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
     return _as_texts(public)
 
 
-def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
+def _as_vector(name: str, cells: "pd.Series[Any]") -> _InferredColumn | None:
     column = VectorColumn.of_public(name, cells)
     if column is None:
         return None
@@ -192,17 +192,17 @@ def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
     share = 1 - odd.strange.size / (len(cells) - odd.missing)
     if share < _SHARE:
         return None
-    return InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
+    return _InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
 
 
-def _as_boolean(public: _Cells) -> InferredColumn | None:
+def _as_boolean(public: _Cells) -> _InferredColumn | None:
     column = BooleanColumn(name=public.name)
     if not set(public.distinct) <= {*column.spellings}:
         return None
-    return InferredColumn(column, "all public cells are truth values")
+    return _InferredColumn(column, "all public cells are truth values")
 
 
-def _as_date(public: _Cells) -> InferredColumn | None:
+def _as_date(public: _Cells) -> _InferredColumn | None:
     """Return a column of dates, ignored where day and month cannot be distinguished."""
     shares = {"iso": public.share_of_dates("iso")}
     if shares["iso"] < 1:  # which is read in every style, so no other could be better
@@ -221,10 +221,10 @@ def _as_date(public: _Cells) -> InferredColumn | None:
     column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
     doubt = style != "iso" and len(styles) > 1
-    return InferredColumn(column, f"{_of_cells(best)} are {_DATES[style]}", doubt)
+    return _InferredColumn(column, f"{_of_cells(best)} are {_DATES[style]}", doubt)
 
 
-def _as_code(public: _Cells) -> InferredColumn | None:
+def _as_code(public: _Cells) -> _InferredColumn | None:
     """Return categories, or an ignored column, of digits that are no number."""
     widths = public.digits
     if len(widths) == 1 and max(widths) > 1 and any(text[0] == "0" for text in public.distinct):
@@ -240,10 +240,10 @@ def _as_code(public: _Cells) -> InferredColumn | None:
     if isinstance(found.column, IgnoredColumn):
         return _ignored(public, f"{why}; {found.reason}")
     reason = f'{why}, taken as categories; declare "numeric" or "ignored" if they are not'
-    return InferredColumn(found.column, reason, doubt=True)
+    return _InferredColumn(found.column, reason, doubt=True)
 
 
-def _as_number(public: _Cells) -> InferredColumn | None:
+def _as_number(public: _Cells) -> _InferredColumn | None:
     plain = np.isfinite(numbers_of(public.all))
     numbers = numbers_of(public.all, decimal_comma=True)
     read = np.isfinite(numbers)
@@ -265,7 +265,7 @@ def _as_number(public: _Cells) -> InferredColumn | None:
     decimal = "," if with_commas else "."
     column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
     assert column is not None  # a cell was read just now
-    return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
+    return _InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
 
 
 def _why_commas_are_unclear(public: _Cells) -> str | None:
@@ -308,17 +308,17 @@ def _is_named(public: _Cells, pattern: re.Pattern[str]) -> bool:
     return any(map(pattern.fullmatch, (public.name, public.name.lower())))
 
 
-def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> InferredColumn:
+def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> _InferredColumn:
     column = IgnoredColumn(name=public.name, reason=reason)
-    return InferredColumn(column, reason, doubt=True, identifier=identifier)
+    return _InferredColumn(column, reason, doubt=True, identifier=identifier)
 
 
-def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
+def _as_id(public: _Cells, why: str, otherwise: str) -> _InferredColumn:
     reason = f'{why}; declare "{otherwise}" if it is no id'
     return _ignored(public, reason, identifier=True)
 
 
-def _as_texts(public: _Cells) -> InferredColumn:
+def _as_texts(public: _Cells) -> _InferredColumn:
     """Return categories, or an ignored column of ids or of free text."""
     distinct, rows = len(public.distinct), len(public.known)
     words = np.array([len(text.split()) for text in public.distinct])
@@ -333,7 +333,7 @@ def _as_texts(public: _Cells) -> InferredColumn:
     return _as_categories(public)
 
 
-def _as_categories(public: _Cells) -> InferredColumn:
+def _as_categories(public: _Cells) -> _InferredColumn:
     distinct, rows = len(public.distinct), len(public.known)
     if distinct > _FEWEST_OF_AN_ID and distinct > rows / 2:
         reason = (
@@ -352,13 +352,13 @@ def _as_categories(public: _Cells) -> InferredColumn:
         name=public.name, categories=tuple(sorted(texts[place] for place in kept))
     )
     if distinct <= _MOST_CATEGORIES:
-        return InferredColumn(column, f"{distinct} different strings in {rows} public rows")
+        return _InferredColumn(column, f"{distinct} different strings in {rows} public rows")
     others = 1 - float(counts[kept].sum() / counts.sum())
     reason = (
         f"{distinct} different strings in {rows} public rows; the {_MOST_CATEGORIES} most frequent"
         f' are kept, and {100 * others:.0f} % of the public cells are "other"'
     )
-    return InferredColumn(column, reason, doubt=others > 0.5)
+    return _InferredColumn(column, reason, doubt=others > 0.5)
 
 
 def _of_cells(share: float) -> str:
@@ -407,7 +407,7 @@ class Schema:
         Classes of the target, where the user's schema file declares them.
     source : str
         Where the columns were taken from, for messages.
-    inferred : tuple of InferredColumn
+    inferred : tuple of _InferredColumn
         Of columns that were inferred, why each is what it is.
     target : tuple of str
         Columns that were learnt, where a release says so.
@@ -426,7 +426,7 @@ class Schema:
     columns: tuple[Column, ...]
     classes: Values | None = None
     source: str = "the public file"
-    inferred: tuple[InferredColumn, ...] = field(default=(), compare=False)
+    inferred: tuple[_InferredColumn, ...] = field(default=(), compare=False)
     target: Names = field(default=(), compare=False)
 
     @classmethod
@@ -447,7 +447,7 @@ class Schema:
         """
         frame, aside = frame_of(public, role="public table"), set(ignore)
         names = [name for name in frame.columns if name not in aside]
-        found = tuple(inferred_column(name, frame[name]) for name in names)
+        found = tuple(_inferred_column(name, frame[name]) for name in names)
         columns = _on_one_scale(tuple(one.column for one in found), frame)
         return cls(columns, inferred=found)._with_features()
 

@@ -87,7 +87,7 @@ from secretballot.teachers.rows import take_rows
 from secretballot.teachers.votes import counted_labels, number_votes
 
 
-class QueryRounds:
+class _QueryRounds:
     """Rounds of queries with their first proposal, and nothing paid yet: a strategy that cannot
     work on the pool says so here.
 
@@ -224,8 +224,8 @@ class QueryRounds:
         return np.array([self._places[label] for label in labels], dtype=np.int64)
 
 
-def ask_in_rounds(
-    begun: QueryRounds,
+def _ask_in_rounds(
+    begun: _QueryRounds,
     terms: Terms,
     votes: Callable[[IntArray], Votes],
     ledger: Ledger,
@@ -242,7 +242,7 @@ def ask_in_rounds(
 
     Parameters
     ----------
-    begun : QueryRounds
+    begun : _QueryRounds
     terms : Terms
     votes : callable
         Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
@@ -372,7 +372,7 @@ def ask_actively(
         n_queries = max(1, min(session.left, len(row_of)))
     wanted = check_count("n_queries", n_queries)
     rounds = rounds_of(strategy) or InRounds(PassiveSampling())
-    begun = QueryRounds(rounds, points, row_of, session.classes, wanted, random_state)
+    begun = _QueryRounds(rounds, points, row_of, session.classes, wanted, random_state)
     run, _ = begun.run(
         lambda proposed: session.ask_many(take_rows(begun.points, proposed)),
         n_teachers=session.n_teachers,
@@ -403,7 +403,7 @@ def estimate_in(n_queries: int | str | None) -> float | None:
 
 
 @dataclass(eq=False, repr=False)
-class PATELearner(Learner):
+class _PATELearner(Learner):
     """Teachers of shards, and what they are asked.
 
     Parameters
@@ -571,7 +571,7 @@ class PATELearner(Learner):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PATEClassifier(ClassLearner, PATELearner):
+class PATEClassifier(ClassLearner, _PATELearner):
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
@@ -830,7 +830,7 @@ class PATEClassifier(ClassLearner, PATELearner):
         # A first proposal is made before anything is trained or paid: a strategy that cannot work
         # says so for nothing.
         public = task.points, row_of, classes, n_queries, self.random_state
-        begun = QueryRounds(rounds, *public, given.progress)
+        begun = _QueryRounds(rounds, *public, given.progress)
         # what was paid for under this request is answered again, and trains nothing
         done = None if given.request is None else releasing.stored(task.account, given.request)
         if done is None:
@@ -841,7 +841,7 @@ class PATEClassifier(ClassLearner, PATELearner):
             serial, vault = teachers.serial, teachers.vault if task.account.durable else None
         else:
             serial, vault = done.public.get(ASKED, {}).get("teachers", ""), None
-        released = ask_in_rounds(
+        released = _ask_in_rounds(
             begun,
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
@@ -858,7 +858,7 @@ class PATEClassifier(ClassLearner, PATELearner):
 
 
 @dataclass(eq=False, repr=False)
-class PATERegressor(NumberLearner, PATELearner):
+class PATERegressor(NumberLearner, _PATELearner):
     """Learn to predict a number from private records, with any regressor, by votes of teachers.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote for

@@ -44,7 +44,7 @@ from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
 _SAMPLE_ROWS = 40
-INDEPENDENT = (
+_INDEPENDENT = (
     "The candidates depend on the held-out records by nothing that was not paid for, and each"
     " predicts a row from that row alone."
 )
@@ -393,7 +393,7 @@ class SemiPrivateClassifier(ClassLearner):
             return Scores.of_candidates(right, task.guarantee)
 
         why = f"which of {len(models)} candidates is right most often"
-        declared = {**task.declaration, "assumptions": [INDEPENDENT]}
+        declared = {**task.declaration, "assumptions": [_INDEPENDENT]}
         about = {"names": names, "beside": beside, "declaration": declared}
         index = self._drawn(task, scores, len(models), why, **about)
         chosen, labels = models[index], rows
@@ -407,7 +407,7 @@ class SemiPrivateClassifier(ClassLearner):
             classes,
             about={"chosen": names[index], "model": type(chosen).__name__},
             unit_column=task.table.unit_name,
-            assumptions=[INDEPENDENT],
+            assumptions=[_INDEPENDENT],
             choices=beside,
         )
 

@@ -87,7 +87,7 @@ from secretballot.vault import (
 )
 
 #: Public rows on which a teacher is tried.
-ROWS = 60
+_ROWS = 60
 
 
 def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[Any, bool]:
@@ -120,12 +120,12 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[
     learner = named_teacher(teacher, n_classes)
     check_learner("teacher", learner)
     # repeated where they are too few for every class
-    n_tried = max(ROWS, 4 * n_classes)
-    points = take_rows(X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), n_tried))
+    n_tried = max(_ROWS, 4 * n_classes)
+    points = take_rows(X_public, np.resize(np.arange(min(_ROWS, n_rows(X_public))), n_tried))
     check_trainable("teacher", learner, points, n_classes)
-    if n_classes > 2 and problem_of_fit(learner, points, n_classes, first=1) is not None:
+    if n_classes > 2 and _problem_of_fit(learner, points, n_classes, first=1) is not None:
         numbered = NumberedClassesClassifier(learner)
-        if problem_of_fit(numbered, points, n_classes, first=1) is None:
+        if _problem_of_fit(numbered, points, n_classes, first=1) is None:
             learner = numbered
     # before it is known whether any are missing
     taken = _takes_missing(learner, points, n_classes)
@@ -152,7 +152,7 @@ def _takes_missing(learner: Any, points: Any, n_classes: int) -> bool:
     else:
         kind = np.float64 if points.dtype.kind in "biuf" else object
         holed = np.where(missing, np.nan, points.astype(kind))
-    return problem_of_fit(learner, holed, n_classes) is None
+    return _problem_of_fit(learner, holed, n_classes) is None
 
 
 def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -> None:
@@ -163,7 +163,7 @@ def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -
     ------
     ParameterError
     """
-    problem = problem_of_fit(learner, points, n_classes)
+    problem = _problem_of_fit(learner, points, n_classes)
     if problem is not None:
         raise ParameterError(
             Parameter(parameter),
@@ -173,7 +173,7 @@ def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -
         )
 
 
-def problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+def _problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
     """Return what went wrong with the labels from the first class on, None if nothing did."""
     order = np.arange(n_rows(points))
     labels = first + order % (n_classes - first) if n_classes else order % 7 / 7.0
@@ -397,7 +397,7 @@ def train_teachers(
     check_engine(executor, n_jobs)
     X = as_matrix("X", X)
     # Types come from public rows before anything else looks at private ones.
-    example = example_rows(X, X_public, ROWS)
+    example = example_rows(X, X_public, _ROWS)
     table, example = private_table(X, y, example, target, units, unit_name)
     return teachers_of_table(
         table,

@@ -58,7 +58,7 @@ from secretballot.vault import read_secret, write_secret
 
 _Hashes = NDArray[np.uint64]
 
-MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
+_MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole
 #: private tables are doubled by mistake.
 _EQUAL_UNITS = (1, 2)
@@ -125,8 +125,8 @@ class PrivateRows:
         self._pairs = pairs.groupby("value").head(_COUNTED)
         sampled = np.unique(self._pairs["value"])
         sampled = sampled[sampled <= self._largest]
-        if len(sampled) > MOST_SAMPLED:
-            self._largest = int(sampled[MOST_SAMPLED - 1])
+        if len(sampled) > _MOST_SAMPLED:
+            self._largest = int(sampled[_MOST_SAMPLED - 1])
             self._pairs = self._pairs[self._kept(self._pairs["value"])]
 
     def add_stored(self, table: StoredTable) -> None:
@@ -259,7 +259,7 @@ def _rows_digest(hashes: _Hashes) -> int:
 _KEY_BYTES = 32
 _ID_BYTES = 8
 _RECORD_IDS = "record.ids"
-ROWS_TOGETHER = 2**16  # about
+_ROWS_TOGETHER = 2**16  # about
 PARTS = 10**6  # shares are whole millionths
 
 
@@ -349,7 +349,7 @@ def hold_out(
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def assign_stored_shards(
+def _assign_stored_shards(
     table: StoredTable, n_teachers: int, relation: str, vault: Path
 ) -> StoredShards:
     """Return a stored table dealt out to shards, in files of a vault, by the rules of
@@ -719,7 +719,7 @@ class _TableOnDisk(Table):
         if vault is None:
             place = TemporaryDirectory(dir=self._records.vault, prefix=SHARDS)
         with place as folder:
-            dealt = assign_stored_shards(self._records, n_teachers, relation, Path(folder))
+            dealt = _assign_stored_shards(self._records, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
             yield replace(dealt, sparse=is_sparse(self.like)), dealt.serial
 
@@ -772,7 +772,7 @@ def _units_together(table: StoredTable) -> Iterator[StoredTable | StoredShards]:
         return
     # what counts a person once must have all of the person's records at hand: the parts are few
     # enough records to be held at once, and no more than an order of the records
-    n_parts = max(1, table.count_rows() // ROWS_TOGETHER)
+    n_parts = max(1, table.count_rows() // _ROWS_TOGETHER)
     with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
         yield _dealt(table, Path(folder), n_parts, "user")
 

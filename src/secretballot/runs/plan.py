@@ -138,7 +138,7 @@ def run_plan(
             for name, value in spec.identity().items()
             if name in sources.given and name != "classes" and groups()[name] != "method"
         }
-        write_plan(made, out, schema, watch, given=given)
+        _write_plan(made, out, schema, watch, given=given)
     return _Planned(schema, None, made)
 
 
@@ -348,7 +348,7 @@ def _classes_of(frame: pd.DataFrame, target: str) -> Values:
     return tuple(found)
 
 
-def write_plan(
+def _write_plan(
     plan: Plan,
     folder: Path,
     schema: Schema | None = None,
@@ -380,7 +380,7 @@ def write_plan(
     OSError
         If it cannot be written.
     """
-    contents = {_PLAN_FILE: plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
+    contents = {_PLAN_FILE: _plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
         contents[_SCHEMA_FILE] = _json(schema.to_edit())
     try:
@@ -392,7 +392,7 @@ def write_plan(
     return [folder / name for name in contents]
 
 
-def plan_toml(plan: Plan, given: JsonView | None = None) -> str:
+def _plan_toml(plan: Plan, given: JsonView | None = None) -> str:
     """Return a plan as settings of a run that bind, beside others that were given, and its
     forecast."""
     tables: dict[str, Json] = {}

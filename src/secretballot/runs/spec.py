@@ -62,7 +62,7 @@ METHODS = (MOMENTS, PATE, RECORD_VOTES, CHOICE)
 #: The account of a run alone, in its vault.
 OWN = "own"
 #: What a run may ask about, by the name under which it is answered beforehand.
-Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
+_Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
 DEFAULT_OUT = Path("secretballot-out")
 _LONGEST = 500  # characters of a text about a release
 _LEARNERS = (
@@ -212,7 +212,7 @@ Account = Annotated[Any, BeforeValidator(_account)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
 Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
 Number = Annotated[float, BeforeValidator(_not_a_truth)]
-Line = Annotated[str, BeforeValidator(_line)]
+_Line = Annotated[str, BeforeValidator(_line)]
 Weights = Annotated[
     dict[str, float] | Literal["auto", "none", "balanced"], BeforeValidator(_weights)
 ]
@@ -401,7 +401,7 @@ class BudgetSpec(Part):
     dataset: str | None = setting(None, panel=_PRIVACY)
 
 
-class MethodSpec(Part):
+class _MethodSpec(Part):
     """What all methods have.
 
     Attributes
@@ -413,7 +413,7 @@ class MethodSpec(Part):
     random_state: Seed = setting(0, "N")
 
 
-class StudentSpec(MethodSpec):
+class _StudentSpec(_MethodSpec):
     """What the methods with a student have."""
 
     student: str = setting(
@@ -421,7 +421,7 @@ class StudentSpec(MethodSpec):
     )
 
 
-class MomentsSpec(StudentSpec):
+class _MomentsSpec(_StudentSpec):
     """Noisy sums over all records.
 
     Attributes
@@ -444,7 +444,7 @@ class MomentsSpec(StudentSpec):
         return None if self.class_weight == "none" else self.class_weight
 
 
-class PateSpec(StudentSpec):
+class _PateSpec(_StudentSpec):
     """Teachers on disjoint shards vote on public points.
 
     Attributes
@@ -470,7 +470,7 @@ class PateSpec(StudentSpec):
     strategy: str = setting("passive")
 
 
-class RecordVotesSpec(StudentSpec):
+class _RecordVotesSpec(_StudentSpec):
     """Every record votes at its nearest public points.
 
     Attributes
@@ -486,7 +486,7 @@ class RecordVotesSpec(StudentSpec):
     n_queries: Count | None = setting(None, "L")
 
 
-class ChoiceSpec(MethodSpec):
+class _ChoiceSpec(_MethodSpec):
     """The best of a class of hypotheses, or of saved students.
 
     Attributes
@@ -502,7 +502,7 @@ class ChoiceSpec(MethodSpec):
     n_cover: Count | None = setting(None, "N")
 
 
-class VotesSpec(MethodSpec):
+class _VotesSpec(_MethodSpec):
     """Votes that were cast elsewhere.
 
     Attributes
@@ -528,7 +528,7 @@ class VotesSpec(MethodSpec):
     n_queries: Count | None = setting(None, "L", METHOD)
 
 
-class StreamSpec(MethodSpec):
+class _StreamSpec(_MethodSpec):
     """Teachers that answer over HTTP, paid for beforehand.
 
     Attributes
@@ -552,15 +552,15 @@ class StreamSpec(MethodSpec):
 
 
 _AnyMethod = Annotated[
-    MomentsSpec | PateSpec | RecordVotesSpec | ChoiceSpec | VotesSpec | StreamSpec,
+    _MomentsSpec | _PateSpec | _RecordVotesSpec | _ChoiceSpec | _VotesSpec | _StreamSpec,
     Field(discriminator="name"),
 ]
-METHOD_SPECS: dict[str, type[MethodSpec]] = {
+METHOD_SPECS: dict[str, type[_MethodSpec]] = {
     spec.model_fields["name"].default: spec for spec in get_args(get_args(_AnyMethod)[0])
 }
 
 
-class OutputSpec(Part):
+class _OutputSpec(Part):
     """What is written, and where.
 
     Attributes
@@ -586,7 +586,7 @@ class OutputSpec(Part):
     )
 
 
-class ExecutionSpec(Part):
+class _ExecutionSpec(Part):
     """How the work is done.
 
     Attributes
@@ -604,12 +604,12 @@ class ExecutionSpec(Part):
     n_jobs: Count | None = setting(None, "N", mark="execution")
     executor: str = setting("local", "WHERE", mark="execution")
     send_shards: bool = setting(False, "true", mark="execution")
-    confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
+    confirm: Annotated[tuple[_Question, ...], BeforeValidator(words_of)] = setting(
         (), "NAMES", RUN, mark="execution"
     )
 
 
-class AboutSpec(Part):
+class _AboutSpec(Part):
     """What a reader of the release learns from the curator; all of it public.
 
     Attributes
@@ -624,10 +624,10 @@ class AboutSpec(Part):
         How to reach somebody.
     """
 
-    title: Line | None = setting(None, "TEXT")
-    purpose: Line | None = setting(None, "TEXT")
-    controller: Line | None = setting(None, "TEXT")
-    contact: Line | None = setting(None, "TEXT")
+    title: _Line | None = setting(None, "TEXT")
+    purpose: _Line | None = setting(None, "TEXT")
+    controller: _Line | None = setting(None, "TEXT")
+    contact: _Line | None = setting(None, "TEXT")
 
     @property
     def on_certificate(self) -> dict[str, str]:
@@ -651,10 +651,10 @@ class RunSpec(Part):
 
     data: DataSpec = DataSpec()
     budget: BudgetSpec = BudgetSpec()
-    method: _AnyMethod = MomentsSpec()
-    output: OutputSpec = OutputSpec()
-    execution: ExecutionSpec = ExecutionSpec()
-    about: AboutSpec = AboutSpec()
+    method: _AnyMethod = _MomentsSpec()
+    output: _OutputSpec = _OutputSpec()
+    execution: _ExecutionSpec = _ExecutionSpec()
+    about: _AboutSpec = _AboutSpec()
     #: What a plan expects of the run, each range as value, low and high; no setting.
     forecast: dict[str, int | tuple[float, float, float]] | None = None
 

@@ -159,7 +159,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     return sorted(found_ones, key=lambda one: (-one.share, one.column.name))
 
 
-def settled_cells(
+def _settled_cells(
     schema: Schema,
     found: TableCells,
     watch: Watch,
@@ -250,7 +250,7 @@ def percent(share: float) -> str:
 
 
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
-MOST_IN_MEMORY = 1 / 8
+_MOST_IN_MEMORY = 1 / 8
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
 _SPELLINGS = (
     *("0", "1", "no", "yes", "No", "Yes", "NO", "YES", "n", "y", "N", "Y"),
@@ -360,7 +360,7 @@ class RunInputs:
         # a public table fits the encoding that was made of it
         expected = None if known else self.cells[PUBLIC]
         accepted, found = self._data.accept_unseen, self.cells[role]
-        return settled_cells(self.schema, found, self._watch, role, accepted, expected)
+        return _settled_cells(self.schema, found, self._watch, role, accepted, expected)
 
     @property
     def n_columns(self) -> int:
@@ -574,7 +574,7 @@ def _goes_to_disk(place: Path | str, width: int) -> bool:
     if not is_local_file(place):
         return True
     matrix = 8 * width * estimated_rows(place, role=PRIVATE)
-    return max(matrix, GROWTH * source_of(place).size()) > MOST_IN_MEMORY * memory_bytes()
+    return max(matrix, GROWTH * source_of(place).size()) > _MOST_IN_MEMORY * memory_bytes()
 
 
 def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
@@ -704,7 +704,7 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
         watch.note(f"{said}.", private=True)
 
 
-BLOCK_ROWS = 2**16
+_BLOCK_ROWS = 2**16
 #: Places of which each unit marks one; how many are marked shows about how many units there are.
 _PLACES = 2**26
 
@@ -764,7 +764,7 @@ def read_to_disk(
             key = partition_key(vault)
             partition = KeyedHashPartition(1, key)
         cells, units, columns = TableCells(), _UnitCount(), Names()
-        for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS, encoding=data.encoding):
+        for frame in table_blocks(place, role=PRIVATE, rows=_BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))
@@ -902,7 +902,7 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        problem = settled_cells(schema, cells, Watch(), PRIVATE, data.accept_unseen)
+        problem = _settled_cells(schema, cells, Watch(), PRIVATE, data.accept_unseen)
         if problem:
             raise DataError(problem)
 

@@ -261,7 +261,7 @@ def _train_unit(
     fit_shards = type(learners[0]).fit_shards
     # one that cannot be learned gets the fixed vote, and must not stop the others of its stack
     filled = [part if _can_be_learned(part[1]) else None for part in parts]
-    models = each_slot(
+    models = _each_slot(
         lambda kept: list(fit_shards(learners, kept)),
         [*filled, *[None] * (n_slots - len(filled))],
         seed_of(recipe.random_state, numbers[0], 2),
@@ -278,7 +278,7 @@ def _slots_of(teacher: Any, source: ShardSource) -> int:
     return result_once_seeded(lambda: int(teacher.slots(width, source.n_teachers))) or 1
 
 
-def each_slot(
+def _each_slot(
     work: Callable[[Sequence[Any]], list[T | None]],
     slots: Sequence[Any],
     seed: int,
@@ -441,7 +441,7 @@ _LARGEST = 1e-6 * float(_DOUBLE.max)
 _LinearForm = tuple[FloatArray, FloatArray, tuple[int, ...]]
 
 
-class LinearStack:
+class _LinearStack:
     """Linear teachers that see the same columns and the same classes, stacked: their votes are
     counted by one matrix product per block, as their own `predict` would cast them.
 
@@ -464,7 +464,7 @@ class LinearStack:
         self._offset = np.array([np.abs(one).max() for one in biases])
 
     @classmethod
-    def gather(cls, models: Mapping[int, Any], n_classes: int) -> list["LinearStack"]:
+    def gather(cls, models: Mapping[int, Any], n_classes: int) -> list["_LinearStack"]:
         """Return stacks of the linear teachers among `models`."""
         groups: dict[Any, dict[int, _LinearForm]] = {}
         for number, model in models.items():
@@ -640,7 +640,7 @@ def _votes_on_all(model: Any, poll: Poll) -> AnyArray:
 _FLUSH_SECONDS = 2.0
 
 
-class TeacherStore:
+class _TeacherStore:
     """Finished teachers of one run, under `vault`/teachers, so that an interrupted run resumes
     where it stopped.
 
@@ -689,7 +689,7 @@ class TeacherStore:
     def flush(self) -> None:
         """Write every waiting teacher to the disk."""
         waiting, self._waiting = self._waiting, {}
-        content = pickled_model(waiting)
+        content = _pickled_model(waiting)
         self._flushed = time.monotonic()
         if waiting and content is not None:
             place = self._folder / f"{self._binding[:16]}-{min(waiting):06d}.teachers"
@@ -714,7 +714,7 @@ def _value_in(content: bytes | None, binding: str) -> Any:
     return pickle.loads(payload) if content == bound(payload, binding) else None
 
 
-def pickled_model(model: Any) -> bytes | None:
+def _pickled_model(model: Any) -> bytes | None:
     """Return a pickled model; None where it cannot be pickled, and is trained again in the next
     run."""
     try:
@@ -785,10 +785,10 @@ class TeacherEnsemble:
         self._workers = workers
 
     @cached_property
-    def _stacks(self) -> list[LinearStack]:
+    def _stacks(self) -> list[_LinearStack]:
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
-        return LinearStack.gather(dict(enumerate(self._teachers)), self.n_classes)
+        return _LinearStack.gather(dict(enumerate(self._teachers)), self.n_classes)
 
     @classmethod
     def fit(
@@ -850,7 +850,7 @@ class TeacherEnsemble:
         store, finished = None, dict[int, Any]()
         if kept is not None and (learner := learner_identity(recipe.teacher)) is not None:
             about = learner, random_state, n_teachers, n_classes
-            store = TeacherStore(kept[0], _binding_of([kept[1], *about]))
+            store = _TeacherStore(kept[0], _binding_of([kept[1], *about]))
             finished = store.load()
         # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
@@ -968,7 +968,7 @@ class TeacherEnsemble:
         DataError
             If a teacher cannot be pickled.
         """
-        payload = pickled_model((self._teachers, self.n_classes, self._random_state, about))
+        payload = _pickled_model((self._teachers, self.n_classes, self._random_state, about))
         if payload is None:
             raise DataError(
                 "The teachers cannot be pickled, so they cannot be kept in a vault; use another"

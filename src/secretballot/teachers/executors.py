@@ -6,9 +6,9 @@ shards, teachers and votes. This process alone holds the ledger, draws noise and
 A task never raises: an executor would write the exception, and with it what a learner quotes of its
 records, into logs and tracebacks, and might try the task again until a machine's failure looked
 like something else. It returns an error of ours, without traceback or cause, in place of its
-result. Everything private that goes in and out is a `Packed`, whose repr, which executors do print,
-shows nothing. A cluster runs a task whose worker died again, from the same arguments and seeds, so
-that its result is the same.
+result. Everything private that goes in and out is packed, with a repr, which executors do print,
+that shows nothing. A cluster runs a task whose worker died again, from the same arguments and
+seeds, so that its result is the same.
 """
 
 import os
@@ -56,10 +56,10 @@ _RAY_RETRIES = 3  # how often Ray runs a task again whose worker died
 _IDLE_SECONDS = 60  # after which a worker process that has nothing to do ends
 
 #: Names and versions that must be the same on every worker.
-Versions = tuple[tuple[str, str], ...]
+_Versions = tuple[tuple[str, str], ...]
 
 
-class Packed:
+class _Packed:
     """A pickled value that shows nothing of itself.
 
     Executors pass their own pickles of arrays on as read-only memory, in which some learners cannot
@@ -72,7 +72,7 @@ class Packed:
         self._content = content
 
     @classmethod
-    def of(cls, value: Any) -> "Packed":
+    def of(cls, value: Any) -> "_Packed":
         """Return the value packed.
 
         Raises
@@ -104,7 +104,7 @@ class Packed:
         return "Packed(<private>)"
 
 
-def versions_here() -> Versions:
+def _versions_here() -> _Versions:
     """Return the versions in this process that decide what a teacher, or a record's vector,
     becomes."""
     found = {"Python": platform.python_version(), "secretballot": __version__}
@@ -114,17 +114,17 @@ def versions_here() -> Versions:
     return tuple(found.items())
 
 
-def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | SecretBallotError:
+def _run_task(versions: _Versions, own: _Packed, shared: _Packed) -> _Packed | SecretBallotError:
     """Return the packed result of a task, or what ends the run.
 
     Parameters
     ----------
     versions : tuple
         Of the process that hands out the work. A worker of others would train other teachers.
-    own, shared : Packed
+    own, shared : _Packed
         (function, its first arguments), and its last arguments, which all tasks share.
     """
-    found = dict(versions_here())
+    found = dict(_versions_here())
     other = [
         f"{name} {found.get(name, 'missing')} where this program has {version}"
         for name, version in versions
@@ -138,7 +138,7 @@ def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Secret
         work, arguments = own.value()
         # alone: threads of one worker would put back each other's number of threads
         with ALONE, one_thread():
-            return Packed.of(work(*arguments, *shared.value()))
+            return _Packed.of(work(*arguments, *shared.value()))
     except (DataError, ResourceError) as error:
         # a new one: it has no traceback, and no cause
         return type(error)(str(error))
@@ -219,14 +219,14 @@ class Workers:
         """
         executor = _done_by(self.opened)
         waiting, running = iter(tasks), set[Future[Any]]()
-        common, most = Packed.of(shared), _AHEAD * (self.n_slots + 1)
-        versions = versions_here()
+        common, most = _Packed.of(shared), _AHEAD * (self.n_slots + 1)
+        versions = _versions_here()
         try:
             while True:
                 for task in islice(waiting, most - len(running)):
-                    given = versions, Packed.of((work, task)), common
+                    given = versions, _Packed.of((work, task)), common
                     with _interrupts_ignored():
-                        running.add(_done_by(partial(executor.submit, run_task, *given)))
+                        running.add(_done_by(partial(executor.submit, _run_task, *given)))
                 if not running:
                     return
                 for future in self._done_of(running):

@@ -73,14 +73,14 @@ class Recipe:
 
 
 @dataclass(eq=False, repr=False)
-class Stack:
+class _Stack:
     """Copies of one module on a device, with parameters stacked along a first axis: one slot for
     each shard.
 
     What a slot becomes must be a function of its own rows, its own seed and public numbers, to the
     last bit: otherwise one record could change another teacher's vote. So every computation has a
     shape that public numbers fix, whatever the shards hold; an empty slot computes on zeros; and
-    `keeps_apart` tries the very module in the very shapes before any private row is touched.
+    `_keeps_apart` tries the very module in the very shapes before any private row is touched.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Stack:
     module: Any
 
     @classmethod
-    def fresh(cls, recipe: Recipe, seeds: Sequence[int]) -> "Stack":
+    def fresh(cls, recipe: Recipe, seeds: Sequence[int]) -> "_Stack":
         """Return a stack of modules whose first parameters follow from one seed each.
 
         Raises
@@ -200,7 +200,7 @@ def _one_way_to_compute() -> Iterator[None]:
 
 
 @lru_cache(maxsize=64)
-def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
+def _slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     """Return about how many bytes one slot takes in a step, None where slots cannot share one.
 
     They cannot where the module cannot be vectorised, or draws random numbers in a way that may
@@ -209,7 +209,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     torch = _import_torch()
 
     def measured() -> int | None:
-        stack = Stack.fresh(recipe, [0, 1])
+        stack = _Stack.fresh(recipe, [0, 1])
         watch = _operation_watch(torch)
         with watch:
             stack.step(*_made_up(recipe, 2, n_features))
@@ -223,7 +223,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
+def _keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
     """Return whether poison in some slots leaves all others as they were, bit for bit.
 
     Tried on made-up rows with the module, the device and the shapes that the shards will have: once
@@ -236,11 +236,11 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
         The shape of what will be computed.
     """
     torch = _import_torch()
-    if slot_bytes(recipe, n_features) is None:
+    if _slot_bytes(recipe, n_features) is None:
         return False
 
     def computed(poisoned: int | None) -> list[Any]:
-        stack = Stack.fresh(recipe, range(n_slots))
+        stack = _Stack.fresh(recipe, range(n_slots))
         X, y = _made_up(recipe, n_slots, n_features)
         if poisoned is not None:
             for slot in range(poisoned, n_slots, 2):
@@ -431,13 +431,13 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         module cannot share a stack, or where poison in one slot was seen to reach another.
         """
         recipe = self._checked_recipe()
-        needed = slot_bytes(recipe, n_features)
+        needed = _slot_bytes(recipe, n_features)
         if needed is None:
             return 1
         most = max(1, min(_MOST_SLOTS[recipe.device.partition(":")[0]], _MEMORY // max(1, needed)))
         # stacks of one size, of which few slots are empty
         n_slots = -(-n_teachers // -(-n_teachers // most))
-        return n_slots if keeps_apart(recipe, n_features, n_slots) else 1
+        return n_slots if _keeps_apart(recipe, n_features, n_slots) else 1
 
     @classmethod
     def fit_shards(
@@ -460,7 +460,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Privacy
         -------
         Sensitivity : a slot follows from its own part, the seeds and public numbers, bit for bit,
-            where `keeps_apart` says so, here, for the computation's shape; elsewhere the parts are
+            where `_keeps_apart` says so, here, for the computation's shape; elsewhere the parts are
             taken one by one.
         """
         recipe = learners[0]._checked_recipe()
@@ -472,7 +472,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if width is None:
             return [None] * len(parts)
         # `slots` was asked where the work was handed out, which may be another machine
-        if len(parts) > 1 and not keeps_apart(recipe, width, len(parts)):
+        if len(parts) > 1 and not _keeps_apart(recipe, width, len(parts)):
             alone = (
                 result_of(partial(cls.fit_shards, [learner], [part]))
                 for learner, part in zip(learners, parts, strict=True)
@@ -566,7 +566,7 @@ def _n_outputs(recipe: Recipe, n_features: int) -> int:
     torch = _import_torch()
     with own_global_states(0), _one_way_to_compute(), torch.no_grad():
         zeros = torch.zeros((2, n_features), device=recipe.device)
-        return int(Stack.fresh(recipe, [0]).module.eval()(zeros).shape[1])
+        return int(_Stack.fresh(recipe, [0]).module.eval()(zeros).shape[1])
 
 
 def _trained_states(
@@ -594,7 +594,7 @@ def _trained_states(
     rows = rows.reshape(len(parts), recipe.n_steps, recipe.batch_size)
     # modules draw from torch's global generator
     with own_global_states(seed_of(*seeds[:1], len(seeds))), _one_way_to_compute():
-        stack = Stack.fresh(recipe, seeds)
+        stack = _Stack.fresh(recipe, seeds)
         for step in range(recipe.n_steps):
             stack.step(X[rows[:, step]], y[rows[:, step]])
         return stack.states()

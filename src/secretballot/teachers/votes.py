@@ -54,7 +54,7 @@ def checked_labels(labels: Any) -> Names:
     return tuple(str(name) for name in names)
 
 
-def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | None:
+def _check_ballot(ballot: object, most_named: object, n_labels: int) -> int | None:
     """Return the cap on the labels that one teacher names, None where there is none.
 
     Raises
@@ -79,7 +79,7 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
     return cap
 
 
-def as_set_numbers(named: AnyArray) -> IntArray:
+def _as_set_numbers(named: AnyArray) -> IntArray:
     """Return each row of 0 and 1 as the number of its set: label j counts 2^j.
 
     From shape (..., n_labels) to shape (...).
@@ -105,7 +105,7 @@ def label_shape(
     most_named: int | None = None,
 ) -> VoteShape:
     """Return the shape of votes for sets of labels, as `counted_labels` counts them."""
-    cap, sets = check_ballot(ballot, most_named, n_labels), ballot == "sets"
+    cap, sets = _check_ballot(ballot, most_named, n_labels), ballot == "sets"
     return VoteShape(
         guarantee=guarantee,
         n_queries=n_points * (1 if sets else n_labels),
@@ -190,14 +190,14 @@ def counted_labels(
         and at most twice `most_named`.
     """
     names = checked_labels(labels)
-    cap = check_ballot(ballot, most_named, len(names))
+    cap = _check_ballot(ballot, most_named, len(names))
     total, teachers = None, 0
     # added up as they come: memory holds the counts and one ballot
     for named, sure in ballots:
-        one = named if cap is None else capped(named, cap, sure)
+        one = named if cap is None else _capped(named, cap, sure)
         # of sets a teacher names one
         of_set = np.eye(2 ** len(names), dtype=np.int64) if ballot == "sets" else None
-        cells = one.astype(np.int64) if of_set is None else of_set[as_set_numbers(one)]
+        cells = one.astype(np.int64) if of_set is None else of_set[_as_set_numbers(one)]
         total = cells if total is None else total + cells
         teachers += 1
     assert total is not None  # there is a teacher
@@ -213,7 +213,7 @@ def _moved_by_point(n_labels: int, most_named: int | None) -> int:
     return n_labels if most_named is None else min(n_labels, 2 * most_named)
 
 
-def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
+def _capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
     """Return a ballot that names at most `cap` labels at each query: the surest, or the first.
 
     `named` and `scores` have shape (n_queries, n_labels). Reads this one teacher's ballot alone.
