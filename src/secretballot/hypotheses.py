@@ -366,7 +366,7 @@ class VersionSpace:
         """
         points = check_points(X, self._class.n_features)
         found, left = self._labellings(points)
-        return np.asarray(found.disputed(left)[-len(points) :])
+        return found.disputed(left)[-len(points) :]
 
     def _labellings(self, points: FloatArray) -> tuple[Dichotomies, BoolArray]:
         """Return all labellings of the points that were asked, and of more of them after these; and
@@ -937,7 +937,7 @@ def _shared_cuts(column: _SortedColumn, other: _SortedColumn) -> BoolArray:
     along, at = other.places[column.order], column.bounds[1:-1]
     below = [bound.accumulate(along)[at - 1] for bound in (np.minimum, np.maximum)]
     above = [bound.accumulate(along[::-1])[::-1][at] for bound in (np.minimum, np.maximum)]
-    return np.asarray((below[1] < above[0]) | (below[0] > above[1]))
+    return (below[1] < above[0]) | (below[0] > above[1])
 
 
 class IntervalDichotomies(_RangeDichotomies):

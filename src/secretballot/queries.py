@@ -279,7 +279,7 @@ def _labelled_rows(released: ReleasedLabels) -> LabelledRows:
             ordered = np.sort(counts, axis=1)
             gap, noise = (ordered[:, -1] - ordered[:, -2]).astype(np.float64), sigma * np.sqrt(2.0)
         # 2 Phi(x) - 1 = erf(x / sqrt 2)
-        weights = np.asarray(erf(gap / (noise * np.sqrt(2.0))), dtype=np.float64)
+        weights = erf(gap / (noise * np.sqrt(2.0)))
     answered = labels >= 0  # -1 stands for a query without an answer
     return LabelledRows(queries[answered], labels[answered], weights[answered], queries)
 
@@ -444,7 +444,7 @@ def _nearest_clusters(
         inner = np.einsum("ij,ij->i", points, centres[assigned])
     norms, lengths = (row_norms(each, squared=True) for each in (points, centres))
     distances = norms - 2 * inner + lengths[assigned]
-    return assigned, np.asarray(distances, dtype=np.float64)
+    return assigned, distances
 
 
 # Points of the pool, with dummy labels, on which a learner is tried before anything is asked.
@@ -637,9 +637,9 @@ class MarginSampling(_UncertaintySampling):
         ask = getattr(model, "predict_proba", None) or model.decision_function
         shares = np.asarray(ask(X), dtype=np.float64)
         if shares.ndim == 1:
-            return np.asarray(1.0 / (1.0 + np.abs(shares)))
+            return 1.0 / (1.0 + np.abs(shares))
         ordered = np.sort(shares, axis=1)
-        return np.asarray(1.0 / (1.0 + ordered[:, -1] - ordered[:, -2]))
+        return 1.0 / (1.0 + ordered[:, -1] - ordered[:, -2])
 
 
 class EntropySampling(_UncertaintySampling):

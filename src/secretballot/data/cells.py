@@ -98,7 +98,7 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     ndarray of str objects, shape (n_rows,)
     """
     codes, texts = coded_texts(column)
-    return np.asarray(np.array(texts, dtype=object)[codes], dtype=object)
+    return np.array(texts, dtype=object)[codes]
 
 
 def known_texts(column: "pd.Series[Any]") -> list[str]:
@@ -128,7 +128,7 @@ def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> Floa
     if decimal_comma:
         distinct = [with_point(cell) if isinstance(cell, str) else cell for cell in distinct]
     numbers = np.array([*map(number_of, distinct), math.nan], dtype=np.float64)
-    return np.asarray(numbers[codes], dtype=np.float64)
+    return numbers[codes]
 
 
 def vectors_of(column: "pd.Series[Any]", width: int) -> FloatArray:
@@ -219,7 +219,7 @@ def _is_plain_number(kind: Any) -> bool:
     """Return whether a column holds integers, or floats of at most double precision, and nothing
     else."""
     whole_numbers = pd.api.types.is_integer_dtype(kind) and not isinstance(kind, pd.SparseDtype)
-    return bool(whole_numbers or kind in _FLOATS)
+    return whole_numbers or kind in _FLOATS
 
 
 def text_of(cell: object) -> str:

@@ -260,7 +260,7 @@ def class_indices(
             f" ({name_rows(rows + first_row)}); declare every class with --classes, or"
             " take the rows out."
         )
-    return np.asarray(index[codes], dtype=np.int64)
+    return index[codes]
 
 
 def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> None:

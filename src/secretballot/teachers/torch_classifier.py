@@ -396,7 +396,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
-        return np.asarray(softmax(self._scores(X).astype(np.float64), axis=1))
+        return softmax(self._scores(X).astype(np.float64), axis=1)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the label of every row, of shape (n_rows,)."""
@@ -605,4 +605,4 @@ def _drawn_rows(n_rows: int, n_drawn: int, seed: int) -> npt.NDArray[np.int64]:
     generator = np.random.default_rng(seed_of(seed, 1))
     rounds = -(-n_drawn // n_rows)
     orders = generator.permuted(np.tile(np.arange(n_rows), (rounds, 1)), axis=1)
-    return np.asarray(orders.ravel()[:n_drawn], dtype=np.int64)
+    return orders.ravel()[:n_drawn]

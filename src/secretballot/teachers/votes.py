@@ -84,15 +84,12 @@ def _as_set_numbers(named: AnyArray) -> IntArray:
 
     From shape (..., n_labels) to shape (...).
     """
-    places = 1 << np.arange(named.shape[-1], dtype=np.int64)
-    numbers: IntArray = (np.asarray(named, dtype=np.int64) * places).sum(axis=-1)
-    return numbers
+    return np.asarray(named, dtype=np.int64) @ (1 << np.arange(named.shape[-1]))
 
 
 def from_set_numbers(numbers: IntArray, n_labels: int) -> IntArray:
     """Return rows of 0 and 1, shape (n, n_labels), from the numbers of sets."""
-    rows: IntArray = (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
-    return rows
+    return (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
 
 
 def label_shape(
@@ -224,8 +221,7 @@ def _capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> Boo
     first = np.argsort(ranks, axis=1, kind="stable")[:, :cap]
     kept = np.zeros(named.shape, dtype=bool)
     np.put_along_axis(kept, first, values=True, axis=1)
-    both: BoolArray = kept & named
-    return both
+    return kept & named
 
 
 def checked_range(bounds: Any) -> Pair:
@@ -318,7 +314,7 @@ def _on_grid(numbers: FloatArray, bounds: Pair, n_positions: int) -> IntArray:
     """
     low, high = bounds
     cut = np.clip(np.where(np.isnan(numbers), low + (high - low) / 2, numbers), low, high)
-    positions: IntArray = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
+    positions = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
     return np.clip(positions, 0, n_positions - 1)
 
 
@@ -441,7 +437,7 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     [30, 2]
     """
     ranked = np.partition(np.asarray(counts, dtype=np.int64), -2, axis=1)
-    return np.asarray(ranked[:, -1] - ranked[:, -2])
+    return ranked[:, -1] - ranked[:, -2]
 
 
 @dataclass(frozen=True)
