@@ -30,6 +30,7 @@ from secretballot.core.errors import check_probability as check_probability
 from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
+from secretballot.core.errors import refusal as refusal
 from secretballot.core.errors import shown as shown
 from secretballot.core.errors import with_article
 from secretballot.core.errors import without_controls as without_controls

@@ -24,9 +24,10 @@ from secretballot._validation import (
     check_count,
     check_finite,
     name_part,
+    refusal,
     shown_kind,
 )
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import is_exact, rows_alone
 
 __all__ = [
@@ -346,9 +347,7 @@ class VersionSpace:
         points = check_points(X, self._class.n_features)
         labels, weights = _check_labelled(y, sample_weight, len(points))
         if not slack >= 0:
-            raise ParameterError(
-                Parameter("slack"), f" is {slack}; it must be a number of mistakes, at least 0."
-            )
+            raise refusal("slack", f" is {slack}; it must be a number of mistakes, at least 0.")
         found, left = self._labellings(points)
         # all others make more mistakes than any number
         mistakes = np.where(left, found.errors_on(points, labels, weights), math.inf)
@@ -389,8 +388,8 @@ def check_hypotheses(given: Any) -> HypothesisClass:
         If it is none, or a type of which no instance was made.
     """
     if not (isinstance(given, HypothesisClass) and is_exact(given)):
-        raise ParameterError(
-            Parameter("hypotheses"),
+        raise refusal(
+            "hypotheses",
             f" is {shown_kind(given)}; give a class of secretballot.hypotheses, such as"
             " Thresholds() or a FiniteClass of your own fitted estimators.",
         )
@@ -438,9 +437,7 @@ def disagreement_coefficient(
     """
     check_hypotheses(hypotheses)
     if not 0 <= check_finite("alpha", alpha) <= 1:
-        raise ParameterError(
-            Parameter("alpha"), f" is {alpha!r}; it is a share of the points, from 0 to 1."
-        )
+        raise refusal("alpha", f" is {alpha!r}; it is a share of the points, from 0 to 1.")
     points = check_points(X, 1 if np.ndim(X) == 1 else None)
     distinct, counts = np.unique(points, axis=0, return_counts=True)
     labels = np.asarray(best.predict(distinct), dtype=np.int64)
@@ -576,8 +573,8 @@ class FiniteClass(HypothesisClass):
             or not np.isin(np.ravel(getattr(one, "classes_", (0, 1))), (0, 1)).all()
         ]
         if odd or not self.members:
-            raise ParameterError(
-                Parameter("estimators"),
+            raise refusal(
+                "estimators",
                 f" has {len(self.members)} members, of which {odd} do not predict 0 and 1; give one"
                 " or more fitted estimators, with the two classes mapped to 0 and 1.",
             )

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from secretballot._typing import Json, JsonView
-from secretballot._validation import named, shown, shown_kind
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot._validation import named, refusal, shown, shown_kind
 
 #: Returns a new, unfitted learner for a number of classes; None leaves the choice to the caller.
 Maker = Callable[[int], Any]
@@ -119,8 +118,8 @@ def learner_by_name(
         return learner
     if colon and imports_a_class(name):
         return _imported_learner(name, parameter)
-    raise ParameterError(
-        Parameter(parameter),
+    raise refusal(
+        parameter,
         f" is {shown(name)}; it must be one of {', '.join(makers)}, or package.module:Class.",
     )
 
@@ -146,8 +145,8 @@ def _imported_learner(path: str, parameter: str) -> Any:
     try:
         learner = getattr(importlib.import_module(module), attribute)()
     except Exception as error:
-        raise ParameterError(
-            Parameter(parameter),
+        raise refusal(
+            parameter,
             f" {path!r} cannot be imported and made without arguments"
             f" ({type(error).__name__}); name an installed class as package.module:Class, or say"
             " with PYTHONPATH where its module lies.",
@@ -167,8 +166,8 @@ def check_learner(parameter: str, learner: Any) -> None:
     """
     needed = ("fit", "predict", "get_params")
     if isinstance(learner, type) or not all(hasattr(learner, name) for name in needed):
-        raise ParameterError(
-            Parameter(parameter),
+        raise refusal(
+            parameter,
             f" is {shown_kind(learner)}; give a name, or an instance with fit, predict and"
             " get_params, as scikit-learn's learners have.",
         )

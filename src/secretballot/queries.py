@@ -32,8 +32,8 @@ from sklearn.utils.validation import has_fit_parameter
 from secretballot._points import take_rows
 from secretballot._seeded import own_global_states, seed_of, with_own_seeds
 from secretballot._typing import BoolArray, FloatArray, IntArray, Json, Names, Values
-from secretballot._validation import check_choice, check_count, check_finite, named
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot._validation import check_choice, check_count, check_finite, named, refusal
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass, check_hypotheses
 from secretballot.released import ReleasedLabels
 
@@ -1038,9 +1038,7 @@ class DisagreementSampling(QueryStrategy):
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
         self.slack_constant = by_default if slack_constant is None else slack_constant
         if not check_finite("slack_constant", self.slack_constant) >= 0:
-            raise ParameterError(
-                Parameter("slack_constant"), f" is {slack_constant!r}; it must be at least 0."
-            )
+            raise refusal("slack_constant", f" is {slack_constant!r}; it must be at least 0.")
         if hypotheses is not None:
             check_hypotheses(hypotheses)
             if learner is not None:

@@ -11,7 +11,7 @@ import typer
 
 from secretballot._files import shown_place
 from secretballot._typing import Json
-from secretballot._validation import Composition, Relation, Unit
+from secretballot._validation import Composition, Relation, Unit, refusal
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
 from secretballot.exceptions import LedgerError
@@ -240,7 +240,6 @@ def ask(
         Replace a file that exists.
     """
     from secretballot._validation import shown
-    from secretballot.exceptions import Parameter, ParameterError
     from secretballot.runs.folder import check_new_file, write_files
     from secretballot.service.remote import answers_table, connect, points_of_file
 
@@ -251,8 +250,8 @@ def ask(
         most = there.left if max_new is None else max_new
         if (new := there.count_new(rows_to_ask)) > most:
             found = f"is missing with {most} queries left" if max_new is None else f"is {most}"
-            raise ParameterError(
-                Parameter("max_new"),
+            raise refusal(
+                "max_new",
                 f" {found}, and {shown(points)} has {new} new queries; nothing was asked. Give as"
                 " many to have those answered that can be.",
             )

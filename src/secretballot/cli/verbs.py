@@ -12,9 +12,10 @@ import typer
 
 from secretballot._files import place_of, shown_place
 from secretballot._typing import Json
+from secretballot._validation import refusal
 from secretballot.cli.outcome import BAD_INPUT, DONE, NOT_VERIFIED, Answer, say, show
 from secretballot.cli.screens import settings_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, words_of
 from secretballot_verify import CONFIRMED, WAIT, each_finding, exit_code
 
@@ -194,7 +195,7 @@ def predict(
     from secretballot.runs.use import run_predict
 
     if as_json and out is None:
-        raise ParameterError(Parameter("out"), " is missing: --json prints no predictions.")
+        raise refusal("out", " is missing: --json prints no predictions.")
     rows = run_predict(student, table, out, overwrite=overwrite, encoding=encoding, reporter=watch)
     if out is not None:
         watch.note(f"{rows:,} rows, written to {out}.", private=False)

@@ -277,7 +277,12 @@ def name_part(name: str) -> Parameter | str:
 def wrong(name: str, value: object, wanted: str) -> ParameterError:
     """Return the refusal of a value that must be something else; None is one that is missing."""
     found = "missing" if value is None else shown(value)
-    return ParameterError(name_part(name), f" is {found}; it must be {wanted}.")
+    return refusal(name, f" is {found}; it must be {wanted}.")
+
+
+def refusal(name: str, *parts: str | Parameter | Argument) -> ParameterError:
+    """Return the error of a parameter, whose name the parts of the message follow."""
+    return ParameterError(name_part(name), *parts)
 
 
 def _checked(name: str, value: object, wanted: str, holds: Callable[[float], bool]) -> float:

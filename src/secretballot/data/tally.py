@@ -20,13 +20,14 @@ from secretballot._validation import (
     check_relation,
     name_part,
     name_rows,
+    refusal,
     shown,
     shown_classes,
 )
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.data.cells import coded_texts, numbers_of, text_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError
 from secretballot.vault import write_secret
 
 #: Some rows of votes or counts: queries, by teachers or classes.
@@ -47,17 +48,15 @@ def check_classes(classes: object) -> list[Any]:
         If `classes` is not such a list.
     """
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
-        raise ParameterError(
-            Parameter("classes"), f" is {shown(classes)}; it must be a list of the class values."
-        )
+        raise refusal("classes", f" is {shown(classes)}; it must be a list of the class values.")
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
     is_text = [isinstance(value, str) and _fits_a_file(value) for value in values]
     is_number = [isinstance(value, (int, float)) and _fits_a_file(value) for value in values]
     usable, texts = len(values) >= 2 and (all(is_text) or all(is_number)), {*map(text_of, values)}
     # 1 and True are equal; "1" and "1.0" are read alike, and an empty cell names no class
     if not usable or "" in texts or min(len(set(values)), len(texts)) < len(values):
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" is {shown_classes(values)}; it must hold two or more distinct values, not one"
             " class or a class twice, all numbers or all text that is not empty, which certificates"
             " and tables can hold.",
@@ -304,7 +303,7 @@ def write_votes(votes: Votes, path: Place) -> None:
     """
     target = Path(path)
     if target.suffix != ".npy":
-        raise ParameterError(Parameter("path"), f" is {str(target)!r}; it must end in .npy.")
+        raise refusal("path", f" is {str(target)!r}; it must end in .npy.")
     _refuse_open_folder(target.parent)
     # into memory first: numpy itself would make a file that others may read
     content = io.BytesIO()

@@ -20,11 +20,11 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from secretballot._typing import AnyArray, FloatArray, IntArray, Names, ObjectArray, Pair, Values
-from secretballot._validation import name_columns, name_part, shown, shown_kind
+from secretballot._validation import name_columns, name_part, refusal, shown, shown_kind
 from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import result_of
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import checked_labels, checked_range
@@ -527,8 +527,8 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
         If they are not given, or no list of distinct values, as `check_classes` reads it.
     """
     if classes is None:
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             " is missing; name all classes beforehand, such as classes=[0, 1]: they are public"
             " and are never inferred from private labels.",
         )
@@ -544,8 +544,8 @@ def refuse_more_classes(classes: Sequence[Any]) -> None:
         Saying how many there are.
     """
     if len(classes) > 2:
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" has {len(classes)} values; hypotheses distinguish two classes, so name two.",
         )
 

@@ -36,6 +36,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
     named,
+    refusal,
 )
 from secretballot.accounting import PrivacyBudget, Sampled, calibrate_stream, needed_distance
 from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
@@ -46,7 +47,7 @@ from secretballot.core.mechanisms import RelabelledSample
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
 from secretballot.core.types import Count, Model, fault_of
-from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.hypotheses import (
     EMPTY,
     Hypothesis,
@@ -497,8 +498,8 @@ class _BudgetSplit:
         endless = float(f"{share * total.epsilon:.3g}")
         first = rest_of(total.epsilon, endless)
         if not (endless > 0 and first > 0):
-            raise ParameterError(
-                Parameter("epsilon_share"),
+            raise refusal(
+                "epsilon_share",
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
         return cls(total.epsilon, total.delta, first, endless, n_first)
@@ -940,14 +941,14 @@ class Labeler(PayingLearner):
         target, algorithm = super()._declared(given), _algorithm_of(self.algorithm)
         if isinstance(algorithm, Agnostic):
             if given.units is not None:
-                raise ParameterError(
-                    Parameter("units"),
+                raise refusal(
+                    "units",
                     f" are given, and {algorithm.name!r} protects single records; use 'stability'.",
                 )
             refuse_more_classes(target.classes)
         if isinstance(algorithm, Universal) and self.n_queries is not None:
-            raise ParameterError(
-                Parameter("n_queries"),
+            raise refusal(
+                "n_queries",
                 " is given, and 'universal' answers any number; give n_first with the algorithm.",
             )
         return target

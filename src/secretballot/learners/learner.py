@@ -23,12 +23,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._points import class_shares
 from secretballot._seeded import own_global_states
 from secretballot._typing import AnyArray, FloatArray, IntArray, Json, Names, Pair, Progress
-from secretballot._validation import RELATIONS, check_choice, check_count, check_name, check_path
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_name,
+    check_path,
+    refusal,
+)
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee, Model
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import BudgetError, Parameter, ParameterError, UnpricedFitWarning
+from secretballot.exceptions import BudgetError, Parameter, UnpricedFitWarning
 from secretballot.learners.inputs import Target, as_matrix, labels_at, with_public_types
 from secretballot.learners.table import Table, private_table, refuse_units
 from secretballot.named_learners import check_learner
@@ -360,9 +367,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         for own in fields(Given):
             if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
                 continue
-            raise ParameterError(
-                Parameter(own.name), f" is nothing that {type(self).__name__} takes; leave it out."
-            )
+            raise refusal(own.name, f" is nothing that {type(self).__name__} takes; leave it out.")
         if given.request is not None:
             check_name("request", given.request)
         if given.vault is not None:
@@ -586,9 +591,7 @@ def refuse_beside(name: str, settings: Any, *others: str) -> None:
         value = getattr(settings, field.name)
         is_default = value is field.default or (isinstance(value, str) and value == field.default)
         if field.name in others and not is_default:
-            raise ParameterError(
-                Parameter(field.name), " does not go with ", Parameter(name), "; leave one out."
-            )
+            raise refusal(field.name, " does not go with ", Parameter(name), "; leave one out.")
 
 
 def _warn_inside_sklearn(*, alone: bool) -> None:

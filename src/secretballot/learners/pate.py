@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
 from secretballot._typing import IntArray, Json, JsonView, ObjectArray, Progress
-from secretballot._validation import check_count, check_finite, check_positive, named
+from secretballot._validation import check_count, check_finite, check_positive, named, refusal
 from secretballot.accounting import check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
@@ -744,8 +744,8 @@ class PATEClassifier(ClassLearner, _PATELearner):
     def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray, IntArray, str]:
         share, seed = check_finite("dropped", given.dropped), self.random_state or 0
         if not (share == 0 or 1 <= share * n_records < n_records):
-            raise ParameterError(
-                Parameter("dropped"),
+            raise refusal(
+                "dropped",
                 f" is {share:g} of {n_records} sample(s); drop at least one label, and not all, or"
                 " none.",
             )

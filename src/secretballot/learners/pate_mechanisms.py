@@ -10,7 +10,14 @@ from typing import Any, Literal
 from scipy.optimize import brentq
 
 from secretballot._typing import Json, Names, Pair
-from secretballot._validation import RELEASES, check_choice, check_count, check_probability, named
+from secretballot._validation import (
+    RELEASES,
+    check_choice,
+    check_count,
+    check_probability,
+    named,
+    refusal,
+)
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
@@ -46,7 +53,7 @@ from secretballot.core.mechanisms import Mechanism, NoisyVotes, VoteQuantiles, t
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.exceptions import Argument, ParameterError
 from secretballot.learners.learner import refuse_beyond, rest_of
 from secretballot.queries import InRounds
 from secretballot.releasing import estimate_stability
@@ -112,8 +119,8 @@ def choose_terms(
         If more queries are asked than there are public points, or a setting is out of its range.
     """
     if n_queries is not None and check_count("n_queries", n_queries) > pool.n_queries:
-        raise ParameterError(
-            Parameter("n_queries"),
+        raise refusal(
+            "n_queries",
             f" is {n_queries}, and there are {pool.n_queries} points, equal ones counted once; ask"
             " at most as many as there are, or give more points.",
         )
@@ -121,8 +128,8 @@ def choose_terms(
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget)
     name, own = named("mechanism", asked, _OF_CLASSES)
     if name == "interactive" and rounds is None:
-        raise ParameterError(
-            Parameter("mechanism"),
+        raise refusal(
+            "mechanism",
             " is interactive, and contradicts a student that learns between rounds; use confident,"
             " or ask in rounds, as with ",
             Argument("strategy", "margin"),
@@ -478,8 +485,8 @@ class EstimatedSize:
         name, own = named("mechanism", asked, _OF_CLASSES) if isinstance(asked, str) else ("", {})
         counted = name == "auto" and model._counts
         if name not in _FRACTIONS or own or counted or model.strategy != "passive":
-            raise ParameterError(
-                Parameter("n_queries"),
+            raise refusal(
+                "n_queries",
                 " pays for an estimate of how many labels are asked, or how many abstentions are"
                 " reserved; use ",
                 Argument("mechanism", "labels"),
@@ -487,8 +494,8 @@ class EstimatedSize:
                 " estimate out.",
             )
         if not price < budget.epsilon:
-            raise ParameterError(
-                Parameter("n_queries"),
+            raise refusal(
+                "n_queries",
                 f" pays {price:g} of epsilon {budget.epsilon:g} for an estimate; leave something"
                 " for answers.",
             )

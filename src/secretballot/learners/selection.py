@@ -12,11 +12,12 @@ import sklearn
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import AnyArray, IntArray, Json, JsonView
+from secretballot._validation import refusal
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.hypotheses import (
     Dichotomies,
@@ -143,8 +144,8 @@ def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     models = [model for _, model in pairs]
     odd = [name for name, model in zip(names, models, strict=True) if not hasattr(model, "predict")]
     if len(pairs) < 2 or odd:
-        raise ParameterError(
-            Parameter("candidates"),
+        raise refusal(
+            "candidates",
             f" has {len(pairs)} members, of which {odd} do not predict; give two or more fitted"
             " classifiers.",
         )
@@ -299,16 +300,14 @@ class SemiPrivateClassifier(ClassLearner):
         if self._listed:
             return target
         if isinstance(given.X, StoredTable):
-            raise ParameterError(
-                Parameter("X"),
+            raise refusal(
+                "X",
                 " is read from disk block by block, where fitted classifiers alone are compared;"
                 " give saved students, or a list of classifiers, as hypotheses, or one table that"
                 " fits into memory. Nothing was spent.",
             )
         if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
-            raise ParameterError(
-                Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
-            )
+            raise refusal("hypotheses", " is a FiniteClass; give the list of its estimators.")
         refuse_more_classes(target.classes)
         return target
 

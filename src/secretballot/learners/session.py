@@ -36,6 +36,7 @@ from secretballot._validation import (
     check_instance,
     check_name,
     check_path,
+    refusal,
     shown_error,
 )
 from secretballot.accounting import PrivacyBudget, check_useful
@@ -47,7 +48,7 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import Sample, VoteShape
-from secretballot.exceptions import BudgetError, DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.inputs import (
     Target,
     as_matrix,
@@ -165,8 +166,8 @@ def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -
     """
     problem = _problem_of_fit(learner, points, n_classes)
     if problem is not None:
-        raise ParameterError(
-            Parameter(parameter),
+        raise refusal(
+            parameter,
             " cannot be trained on the public points with dummy"
             f" {'labels' if n_classes else 'numbers'} ({problem}). Nothing was spent; fix it or its"
             " preprocessing, or take another one.",

@@ -26,6 +26,7 @@ from secretballot._validation import (
     check_choice,
     check_count,
     check_probability,
+    refusal,
     shown,
     shown_classes,
 )
@@ -408,8 +409,8 @@ def refuse_units(units: object, relation: str) -> None:
     ParameterError
     """
     if units is not None and relation == "replace-one":
-        raise ParameterError(
-            Parameter("units"),
+        raise refusal(
+            "units",
             " are given with ",
             Argument("relation", "replace-one"),
             ", which is about single records; use 'add-remove' for units.",
@@ -793,14 +794,13 @@ def _check_stored_table(
     """Refuse what does not go with a stored table: it holds classes and units itself."""
     for name, given in (("y", y), ("units", units)):
         if given is not None:
-            raise ParameterError(
-                Parameter(name),
-                " is given beside a stored table, which holds its own; leave it out.",
+            raise refusal(
+                name, " is given beside a stored table, which holds its own; leave it out."
             )
     # the table holds places among these classes, which mean others in another order
     if list(classes) != list(table.classes):
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" is {shown_classes(classes)}, and the table was stored with"
             f" {shown_classes(table.classes)}; give the same in the same order, and anything but"
             " classes with a table in memory.",

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from secretballot._files import LARGEST_JSON, is_url, shown_place
 from secretballot._typing import Json, JsonView, Place
-from secretballot._validation import shown
+from secretballot._validation import refusal, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
@@ -26,7 +26,7 @@ from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
-from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.learner import refuse_beyond
 from secretballot.learners.pate_mechanisms import EstimatedSize
 from secretballot.runs.questions import Caution, Watch
@@ -432,8 +432,8 @@ class Account:
             )
         if total is not None and ledger.budget != total:
             admitted = ledger.budget
-            raise ParameterError(
-                Parameter("total"),
+            raise refusal(
+                "total",
                 f" is {total.epsilon:g},{total.delta:g}, and the account at {ledger.place} was"
                 f" opened with {admitted.epsilon:g},{admitted.delta:g}; leave it out, or name"
                 " another account.",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import Json, JsonView
-from secretballot._validation import HYPOTHESES, name_part
+from secretballot._validation import HYPOTHESES, refusal
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.rounding import gaussian_mu
@@ -22,7 +22,7 @@ from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
+from secretballot.exceptions import Argument, DataError
 from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
 from secretballot.learners.moment_stages import N_STAGES
@@ -192,8 +192,8 @@ class Method:
         execution = self.spec.execution
         check_engine(execution.executor, execution.n_jobs)
         if self._learner is None:
-            raise ParameterError(
-                Parameter("method"),
+            raise refusal(
+                "method",
                 f" is {self.settings.name}, which learns classes, and the target is"
                 f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
@@ -202,8 +202,8 @@ class Method:
         known = {one.name for one in fields(self._learner)}
         for name, field in type(self.settings).model_fields.items() if of_numbers else ():
             if name not in known and getattr(self.settings, name) != field.default:
-                raise ParameterError(
-                    name_part(name),
+                raise refusal(
+                    name,
                     f" of method {self.settings.name} goes with one target of classes, and the"
                     f" target is {KINDS[self.kind]}; leave it out.",
                 )
@@ -251,8 +251,8 @@ class Method:
         except DataError as error:
             problem = str(error)
         if problem:
-            raise ParameterError(
-                Parameter("student"),
+            raise refusal(
+                "student",
                 f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or"
                 " leave the student out with ",
                 Argument("exclude", "student"),
@@ -336,8 +336,8 @@ class Method:
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
         if not self.price.delta > 0:
-            raise ParameterError(
-                Parameter("delta"),
+            raise refusal(
+                "delta",
                 f" is {self.price.delta:g}, and method {self.settings.name} needs more, such as"
                 " 1e-6; of classes, for a delta of 0: ",
                 Argument("method", PATE),
@@ -519,13 +519,10 @@ class _CastVotes(_VoteMethod):
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
         for name in self.spec.data.model_fields_set - {"private", "classes"}:
-            raise ParameterError(
-                name_part(name), " is about tables, and votes have none; leave it out."
-            )
+            raise refusal(name, " is about tables, and votes have none; leave it out.")
         if self.spec.budget.relation != "add-remove":
-            raise ParameterError(
-                Parameter("relation"),
-                " of votes from a file is add-remove; declare another one in Python.",
+            raise refusal(
+                "relation", " of votes from a file is add-remove; declare another one in Python."
             )
 
     def read(self, watch: Watch, vault: Path | None) -> Votes:
@@ -640,7 +637,7 @@ class Stream(_VoteMethod):
         given = self.spec.budget.ledger == OWN, self.spec.data.public_features
         for name, odd in zip(("ledger", "public_features"), given, strict=True):
             if odd:
-                raise ParameterError(Parameter(name), " is for releases alone; leave it out.")
+                raise refusal(name, " is for releases alone; leave it out.")
         teacher_by_name(self.settings.teacher)
         check_outside_of_runs(self.spec.output.out)
         super().check()

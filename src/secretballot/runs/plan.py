@@ -20,7 +20,7 @@ from secretballot._validation import (
     check_count,
     check_instance,
     integers_or_words,
-    name_part,
+    refusal,
 )
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
@@ -29,7 +29,7 @@ from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.moment_stages import checked_weights
 from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
 from secretballot.planning.moments_forecast import forecast_moments
@@ -147,8 +147,8 @@ def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> _Planned:
     n_public, schema = _public_points(spec, watch)
     if out is not None:
         if schema is None:
-            raise ParameterError(
-                Parameter("out"),
+            raise refusal(
+                "out",
                 " is given, and without a public table or a forecast nothing is written; leave it"
                 " out.",
             )
@@ -168,9 +168,7 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
     """Refuse a run of which there is no forecast, and settings that a forecast finds itself, before
     anything is read."""
     if not spec.data.target:
-        raise ParameterError(
-            Parameter("target"), " is missing; name the column of the stand-in with the class."
-        )
+        raise refusal("target", " is missing; name the column of the stand-in with the class.")
     own = ("n_teachers", "mechanism", "n_queries", "strategy")
     found = [one for one in own if one in sources.given]
     if spec.method.name not in (MOMENTS, PATE):
@@ -182,18 +180,14 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
         setting, why = found[0], "is given, and a forecast finds it itself"
     else:
         return
-    raise ParameterError(
-        name_part(setting), f" {why}; leave it out, or leave ", Parameter("like"), " out."
-    )
+    raise refusal(setting, f" {why}; leave it out, or leave ", Parameter("like"), " out.")
 
 
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
     """Return the number of public points, and the schema of their table where there is one."""
     public = spec.data.public
     if public is None:
-        raise ParameterError(
-            Parameter("public"), " is missing; give a table, or how many points there are."
-        )
+        raise refusal("public", " is missing; give a table, or how many points there are.")
     if str(public).isdigit() and not Path(public).exists():
         return check_count("public", int(str(public))), None
     schema, frame, nowhere = public_table(spec.data, watch)
@@ -279,8 +273,8 @@ def plan(
     of_votes = method == PATE
     of_moments = method == MOMENTS or class_weight is not None
     if of_votes and of_moments:
-        raise ParameterError(
-            Parameter("class_weight"),
+        raise refusal(
+            "class_weight",
             f" is about {MOMENTS}, and method {PATE} about votes; leave one of the two out.",
         )
     of_votes = of_votes or not (of_moments or budget.delta > 0)

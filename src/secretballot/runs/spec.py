@@ -38,17 +38,11 @@ from secretballot._validation import (
     Relation,
     VotesKind,
     integers_or_words,
-    name_part,
     named,
+    refusal,
     shown,
 )
-from secretballot.exceptions import (
-    BudgetError,
-    DataError,
-    Parameter,
-    ParameterError,
-    SecretBallotError,
-)
+from secretballot.exceptions import BudgetError, DataError, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
 
 if TYPE_CHECKING:
@@ -330,19 +324,19 @@ class DataSpec(Part):
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
         if self.unit in self.target:
-            raise ParameterError(
-                Parameter("unit"),
+            raise refusal(
+                "unit",
                 f" is {shown(self.unit)}, which is a target; name the column of ids of persons.",
             )
         if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
-            raise ParameterError(
-                Parameter("bounds"),
+            raise refusal(
+                "bounds",
                 " is given, so the target is a number: one column, without classes; leave one of"
                 " the two out.",
             )
         if self.public_features and (self.public or self.unit or self.kind != "class"):
-            raise ParameterError(
-                Parameter("public_features"),
+            raise refusal(
+                "public_features",
                 " goes with one target of classes, without a public file and without a unit; leave"
                 " one of the two out.",
             )
@@ -664,14 +658,13 @@ class RunSpec(Part):
         for name in ("epsilon", "delta"):
             pure = name == "delta" and self.method.name == CHOICE
             if getattr(budget, name) is None and not pure:
-                raise ParameterError(
-                    Parameter(name),
+                raise refusal(
+                    name,
                     " is missing; give the price of the release, such as epsilon 1 and delta 1e-6.",
                 )
         if self.method.name == CHOICE and budget.delta:
-            raise ParameterError(
-                Parameter("delta"),
-                f" is {budget.delta:g}, and method {CHOICE} needs none; leave it out.",
+            raise refusal(
+                "delta", f" is {budget.delta:g}, and method {CHOICE} needs none; leave it out."
             )
         price, total = self.price, self.total
         if total is not None and (total.epsilon < price.epsilon or total.delta < price.delta):
@@ -728,7 +721,7 @@ class RunSpec(Part):
     def private(self) -> Path | str:
         """The private file."""
         if self.data.private is None:
-            raise ParameterError(Parameter("private"), " is missing; name the private table.")
+            raise refusal("private", " is missing; name the private table.")
         return self.data.private
 
     @property
@@ -839,8 +832,8 @@ class Sources:
             if name not in groups():
                 raise _unknown(name)
             if name in self._planned and not _same(name, value, self._planned[name]):
-                raise ParameterError(
-                    name_part(name),
+                raise refusal(
+                    name,
                     f" is {shown(shown_place(_text(value)))} and the plan has"
                     f" {shown(shown_place(_text(self._planned[name])))}; leave one of the two out.",
                 )
@@ -890,9 +883,7 @@ class Sources:
                 if name not in METHOD_SPECS[method].model_fields:
                     owners = _methods_of(name)
                     whose = f" belongs to {' and '.join(owners)}" if owners else " is of no method"
-                    raise ParameterError(
-                        name_part(name), f"{whose}, and the method is {method}; drop one."
-                    )
+                    raise refusal(name, f"{whose}, and the method is {method}; drop one.")
                 tree.setdefault(group, {})[name] = value
         tree.setdefault("method", {})["name"] = method
         return tree
@@ -902,8 +893,8 @@ class Sources:
         for name in ("teacher", "student"):
             planned = self._planned.get(name)
             if planned is not None and imports_a_class(str(planned)) and name not in self._named:
-                raise ParameterError(
-                    name_part(name),
+                raise refusal(
+                    name,
                     f" is {shown(planned)} by the plan, and a plan alone must not have code"
                     f" imported; give the same {name} beside the plan if you trust it.",
                 )
@@ -915,9 +906,7 @@ class Sources:
             return self._fixed
         asked, planned = self.given.get("method"), self._planned.get("method")
         if asked is not None and asked not in METHODS:
-            raise ParameterError(
-                Parameter("method"), f" is {shown(asked)}; it must be one of {', '.join(METHODS)}."
-            )
+            raise refusal("method", f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.")
         named_here = planned is None or "method" in self._named
         for settled in (asked if named_here else None, begun, planned):
             if settled in METHODS:
@@ -989,15 +978,15 @@ def _refusal(problem: Any) -> SecretBallotError:
     name = next((part for part in reversed(place) if part in groups()), place[-1])
     given, kind = problem.get("input"), problem["type"]
     if kind == "value_error" and str(inner).startswith(" "):
-        return ParameterError(name_part(name), str(inner))
+        return refusal(name, str(inner))
     if kind == "missing":
         more = ": stumps, thresholds, intervals, or student.onnx files to choose from"
         more = more if name == "hypotheses" else ""
-        return ParameterError(name_part(name), f" is missing; give it{more}.")
+        return refusal(name, f" is missing; give it{more}.")
     given = _text(given) if isinstance(given, tuple) else given
     # the rest says what the parser could not do
     rule = problem["msg"].replace("Input should be", "it must be").partition(", unable")[0]
-    return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
+    return refusal(name, f" is {shown(given)}; {rule}.")
 
 
 def _plain(values: JsonView) -> Json:

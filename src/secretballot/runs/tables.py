@@ -30,7 +30,7 @@ from secretballot._typing import (
     UnsignedArray,
     Values,
 )
-from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
+from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, refusal, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
@@ -55,7 +55,7 @@ from secretballot.data.reading import (
 from secretballot.data.schema import Encoding, Schema
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import declared_classes, number_of, object_array
 from secretballot.learners.table import PrivateRows, partition_key
 from secretballot.report.raw_columns import RawRows
@@ -428,8 +428,8 @@ class RunInputs:
         block, and kept in the vault."""
         data, n_rows = self._data, estimated_rows(place, role=PRIVATE)
         if data.kind != "class" or data.public_features:
-            raise ParameterError(
-                Parameter("private"),
+            raise refusal(
+                "private",
                 " is a table that is read block by block, and a number, several labels, or labels"
                 " that alone are private, are learnt from one local file that fits into memory;"
                 " give a part of it.",
@@ -489,7 +489,7 @@ def check_files(spec: RunSpec) -> None:
     data, evaluate = spec.data, spec.output.evaluate
     for name, given in (("public", data.points), ("target", data.target)):
         if not given:
-            raise ParameterError(Parameter(name), " is missing; give it.")
+            raise refusal(name, " is missing; give it.")
     private = checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
     for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
         if place is None:
@@ -548,8 +548,8 @@ def declared_names(data: DataSpec, schema: Schema) -> Values:
             " number, its bounds with --bounds LOW,HIGH."
         )
     if len(check_classes(declared)) != 2 and data.kind == "labels":
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" are {', '.join(map(str, declared))}; of several labels give two spellings, of one"
             " that is not there and of one that is, such as no,yes.",
         )

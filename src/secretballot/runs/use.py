@@ -15,12 +15,12 @@ import pandas as pd
 
 from secretballot._files import shown_place
 from secretballot._typing import AnyArray, FloatArray, Json, Names
-from secretballot._validation import name_columns, shown
+from secretballot._validation import name_columns, refusal, shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
-from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.learners.table import PrivateRows
 from secretballot.report.certificate_models import CERTIFICATE_FILE, total_price
 from secretballot.report.metrics import (
@@ -173,8 +173,8 @@ def evaluate(
     students = [_read_student(path) for path in releases]
     target = tuple(target) or students[0][1].target
     if not target:
-        raise ParameterError(
-            Parameter("target"),
+        raise refusal(
+            "target",
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
@@ -221,8 +221,8 @@ def _truth(
                 " students of the same classes, and of numbers or several labels give one alone."
             )
     if classes and len(target) > 1:
-        raise ParameterError(
-            Parameter("target"),
+        raise refusal(
+            "target",
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
     if classes:

@@ -35,14 +35,8 @@ from joblib.externals.loky.cloudpickle_wrapper import dumps
 from secretballot import __version__
 from secretballot._seeded import ALONE
 from secretballot._typing import Values
-from secretballot._validation import shown
-from secretballot.exceptions import (
-    DataError,
-    Parameter,
-    ParameterError,
-    ResourceError,
-    SecretBallotError,
-)
+from secretballot._validation import refusal, shown
+from secretballot.exceptions import DataError, ResourceError, SecretBallotError
 from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 
 T = TypeVar("T")
@@ -294,8 +288,8 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
     if not (isinstance(engine, Executor) or _is_dask_client(engine)) and not (
         named and 0 < int(named[1] or 1) < 2**16
     ):
-        raise ParameterError(
-            Parameter("executor"),
+        raise refusal(
+            "executor",
             f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray', a"
             " distributed.Client, or an executor of concurrent.futures.",
         )
@@ -303,8 +297,8 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
         return
     is_number = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if not is_number or n_jobs == 0 or not isinstance(engine, str) or engine != LOCAL:
-        raise ParameterError(
-            Parameter("n_jobs"),
+        raise refusal(
+            "n_jobs",
             f" is {shown(n_jobs)}; give an integer other than 0, and none beside an engine, whose"
             " workers set how many work at once.",
         )
@@ -360,7 +354,7 @@ def _connecting(engine: Any, library: str, start: str) -> Iterator[None]:
     except Exception as error:
         problem = f"and no {library} with a worker answers ({type(error).__name__}); {start}."
     shown_engine = engine if isinstance(engine, str) else f"a client of {library}"
-    raise ParameterError(Parameter("executor"), f" is {shown_engine!r}, {problem}")
+    raise refusal("executor", f" is {shown_engine!r}, {problem}")
 
 
 def _dask_workers(engine: Any) -> Workers:

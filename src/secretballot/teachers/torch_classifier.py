@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot._seeded import own_global_states, public_seed, seed_of
 from secretballot._typing import AnyArray, Json
-from secretballot._validation import check_count, named, shown
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot._validation import check_count, named, refusal, shown
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import result_of
 
 _Tensors = dict[str, Any]
@@ -502,8 +502,8 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         torch = _import_torch()
         # a module can be called too, but all teachers would share its parameters
         if not callable(self.module) or isinstance(self.module, torch.nn.Module):
-            raise ParameterError(
-                Parameter("module"),
+            raise refusal(
+                "module",
                 f" is {shown(type(self.module).__name__)}; give a class or function that returns a"
                 " new torch.nn.Module when it is called.",
             )
@@ -511,8 +511,8 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         if not isinstance(device, str) or device.partition(":")[0] not in _MOST_SLOTS:
-            raise ParameterError(
-                Parameter("device"),
+            raise refusal(
+                "device",
                 f" is {shown(device)}; it must be 'auto', 'cpu', or a CUDA device as 'cuda:0'.",
             )
         name, settings = named("optimizer", self.optimizer, _OPTIMIZERS)

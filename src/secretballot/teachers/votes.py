@@ -23,12 +23,13 @@ from secretballot._validation import (
     check_count,
     check_finite,
     check_probability,
+    refusal,
     shown,
 )
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.data.tally import guarantee_of as guarantee_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 
 #: How a set of labels is counted: label by label, or as one of all sets.
 _MOST_LABELS, _MOST_IN_SETS = 10_000, 8
@@ -46,8 +47,8 @@ def checked_labels(labels: Any) -> Names:
     names = [] if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
     texts = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
     if not names or not texts or len(set(names)) < len(names) or len(names) > _MOST_LABELS:
-        raise ParameterError(
-            Parameter("labels"),
+        raise refusal(
+            "labels",
             f" is {shown(labels)}; give at most {_MOST_LABELS} distinct names of the columns of y,"
             " such as ['ill', 'old']: they are public.",
         )
@@ -64,8 +65,8 @@ def _check_ballot(ballot: object, most_named: object, n_labels: int) -> int | No
     """
     check_choice("ballot", ballot, BALLOTS)
     if ballot == "sets" and not (2 <= n_labels <= _MOST_IN_SETS and most_named is None):
-        raise ParameterError(
-            Parameter("ballot"),
+        raise refusal(
+            "ballot",
             f" is 'sets', for 2 to {_MOST_IN_SETS} labels without most_named, and there are"
             f" {n_labels}; use 'labels'.",
         )
@@ -73,9 +74,7 @@ def _check_ballot(ballot: object, most_named: object, n_labels: int) -> int | No
         return None
     cap = check_count("most_named", most_named)
     if not cap <= n_labels:
-        raise ParameterError(
-            Parameter("most_named"), f" is {cap} of {n_labels} labels; give at most all of them."
-        )
+        raise refusal("most_named", f" is {cap} of {n_labels} labels; give at most all of them.")
     return cap
 
 
@@ -235,8 +234,8 @@ def checked_range(bounds: Any) -> Pair:
     pair = [*bounds] if isinstance(bounds, list | tuple | np.ndarray) else []
     low, high = (check_finite("bounds", one) for one in (pair if len(pair) == 2 else (0, 0)))
     if not low < high or not math.isfinite(high - low):
-        raise ParameterError(
-            Parameter("bounds"),
+        raise refusal(
+            "bounds",
             f" is {' and '.join(map(shown, pair)) or shown(bounds)}; give two public numbers, the"
             " smaller one first, such as 0 and 100: they are never inferred from private targets.",
         )
@@ -300,9 +299,8 @@ def checked_positions(n_positions: object) -> int:
     """
     number = check_count("n_positions", n_positions, minimum=2)
     if not number <= _MOST_POSITIONS:
-        raise ParameterError(
-            Parameter("n_positions"),
-            f" is {number}; a grid has at most {_MOST_POSITIONS} positions.",
+        raise refusal(
+            "n_positions", f" is {number}; a grid has at most {_MOST_POSITIONS} positions."
         )
     return number
 
@@ -334,8 +332,8 @@ def record_votes_shape(
         If a record would vote for more points than there are.
     """
     if not votes_per_record <= n_queries:
-        raise ParameterError(
-            Parameter("votes_per_record"),
+        raise refusal(
+            "votes_per_record",
             f" is {votes_per_record}, and {n_queries} public points take votes; let a record vote"
             " for no more points than there are.",
         )
