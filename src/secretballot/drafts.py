@@ -19,7 +19,6 @@ from typing import IO
 
 # a dot, the name to be, and what `tempfile` adds
 _DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")
-_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @contextmanager
@@ -261,7 +260,7 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
 def _remove_if_dead(path: Path) -> None:
     """Remove a draft, a file or a folder, that nobody holds; never what a link points to."""
     with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | _WITHOUT_LINKS)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             kind = os.fstat(handle).st_mode
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) or not try_lock(handle):

@@ -60,7 +60,6 @@ _RESOURCE_WORDS = re.compile(
     "|cufft_|(hip|nccl) error|mps backend|xlaruntimeerror"
 )
 _EXACT = ("secretballot.bases.", "secretballot.hypotheses.")
-_LONGEST_READ = 10_000  # characters of a foreign message that are searched
 
 
 def resource_failure(error: BaseException, outside: BaseException | None = None) -> str | None:
@@ -95,7 +94,8 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
 def _error_message(error: BaseException) -> str:
     name = type(error).__name__.lower()
     try:
-        return f"{name}: {str(error)[:_LONGEST_READ].lower()}"
+        # characters of a foreign message that are searched
+        return f"{name}: {str(error)[:10_000].lower()}"
     except KeyboardInterrupt:
         raise
     except BaseException:  # a foreign exception may fail to say what it is

@@ -121,11 +121,6 @@ def _check_labelled(
     return labels.astype(np.int64), weights
 
 
-# Of the weight of all answers, so much more is allowed than the slack: prefix sums of a million
-# weights lose less.
-_ROUNDING = 1e-9
-
-
 class Hypothesis(Protocol):
     """One member of a class, a function from points to 0 or 1. Equal parameters compare equal.
 
@@ -352,7 +347,9 @@ class VersionSpace:
         # all others make more mistakes than any number
         mistakes = np.where(left, found.errors_on(points, labels, weights), math.inf)
         # what floats lose in sums of weights drops no hypothesis that belongs
-        most = float(mistakes.min()) + slack + _ROUNDING * float(weights.sum())
+        # Of the weight of all answers, so much more is allowed than the slack: prefix sums of a
+        # million weights lose less.
+        most = float(mistakes.min()) + slack + 1e-9 * float(weights.sum())
         new = _Restriction(points, labels, weights, most)
         return VersionSpace(self._class, (*self._restrictions, new))
 

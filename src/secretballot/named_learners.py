@@ -67,8 +67,6 @@ REGRESSORS: dict[str, Maker] = {
     "boosting": _sklearn("ensemble.HistGradientBoostingRegressor", **_BOOSTING),
     "knn": _sklearn("neighbors.KNeighborsRegressor", **_NEIGHBOURS),
 }
-#: Names of students that are no teachers.
-_STUDENTS_ALONE = ("auto", "boosted")
 
 
 def teacher_by_name(name: str, n_classes: int = 2) -> Any:
@@ -126,7 +124,8 @@ def learner_by_name(
 
 def imports_a_class(name: str) -> bool:
     """Return whether a learner's name has code imported, rather than naming one of ours."""
-    ours = (*CLASSIFIERS, *REGRESSORS, *_STUDENTS_ALONE)
+    # the last two are students, and no teachers
+    ours = (*CLASSIFIERS, *REGRESSORS, "auto", "boosted")
     return ":" in name and name.partition(":")[0] not in ours
 
 

@@ -284,10 +284,6 @@ def _labelled_rows(released: ReleasedLabels) -> LabelledRows:
     return LabelledRows(queries[answered], labels[answered], weights[answered], queries)
 
 
-# Up to this many points k-means looks at all of them in every step.
-_FULL_PASSES = 5_000
-
-
 def _scaled_points(X: Any) -> Any:
     """Return points with every column at standard deviation 1, and mean 0 unless they are sparse.
 
@@ -431,7 +427,8 @@ def _nearest_clusters(
     """Return each point's cluster and squared distance to its centre, both of shape (m,)."""
     m = points.shape[0]
     n = min(n, m)
-    family = KMeans if m <= _FULL_PASSES else MiniBatchKMeans
+    # Up to this many points k-means looks at all of them in every step.
+    family = KMeans if m <= 5_000 else MiniBatchKMeans
     model = family(n, n_init=1, random_state=seed % (1 << 32))
     with warnings.catch_warnings():
         # fewer distinct points than clusters: some stay empty
@@ -447,16 +444,10 @@ def _nearest_clusters(
     return assigned, distances
 
 
-# Points of the pool, with dummy labels, on which a learner is tried before anything is asked.
-_TRIAL_ROWS = 20
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-# The cold start plans for at least so many points, even if they are asked one by one.
-_COLD_POINTS = 10
 _MEMBERS = 10
-# Far below the smallest difference between two entropies of votes.
-_TIE = 1e-9
 
 
 class _PoolLearner:
@@ -517,7 +508,9 @@ class _PoolLearner:
             If the learner fails: better now than when labels have been paid for.
         """
         # spread over the pool, two for each class where there are as many
-        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
+        # Points of the pool, with dummy labels, on which a learner is tried before anything is
+        # asked.
+        size = min(self.n_points, max(20, 2 * self.n_classes))
         if size < 2:
             return
         rows = np.linspace(0, self.n_points - 1, size).astype(np.int64)
@@ -691,7 +684,8 @@ class CommitteeSampling(_UncertaintySampling):
                 continue
             model = learner.fit(known.rows[drawn], labels, known.weights[drawn])
             votes[np.arange(len(rows)), learner.predict(model, rows)] += 1
-        return _entropies_of_rows(votes / _MEMBERS) + _TIE * rng.random(len(rows))
+        # Far below the smallest difference between two entropies of votes.
+        return _entropies_of_rows(votes / _MEMBERS) + 1e-9 * rng.random(len(rows))
 
 
 class _UncertaintySelector(QuerySelector):
@@ -704,7 +698,8 @@ class _UncertaintySelector(QuerySelector):
         self._points: Any = None
         if strategy.spread > 1:
             self._points = self._learner.X if strategy.learner is None else _scaled_points(pool.X)
-        planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
+        # The cold start plans for at least so many points, even if they are asked one by one.
+        planned = max(default_round_size(pool.n_queries), 10)
         self._cold = strategy._cold_start.start(replace(pool, n_queries=planned))
         self._known = LabelledRows.none()
         self._free = np.ones(pool.n_points, dtype=np.bool_)
@@ -745,27 +740,14 @@ def _entropies_of_rows(shares: FloatArray) -> FloatArray:
     return np.asarray(-(positive * np.log(positive)).sum(axis=1))
 
 
-# Points whose place is found out together.
-_BLOCK = 256
 # Measured; see the docstring.
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Guesses of the error of the best hypothesis on the labels of the service, and of the disagreement
 # coefficient, which is 2 for thresholds.
 _NOISE_RATE, _COEFFICIENT = 0.05, 2.0
-_FAILURE = 0.05
-# Of the default learner: little penalty, so that it comes close to the fewest mistakes.
-_C = 10.0
 # Weights of a forced label, in units of the weight of all answers, from hardly any to more than
 # enough.
 _FORCES = (0.01, 0.1, 1.0, 10.0, 100.0)
-# Then the weight is narrowed down by halving its logarithm so many times: just enough force costs
-# the fewest mistakes.
-_HALVINGS = 3
-# Refits of the best model without what it gets wrong.
-_REFITS = 3
-# Models kept from one update to the next; each costs a prediction per point.
-_KEPT = 40
-_ROUNDING = 1e-9
 
 
 class _ExactRegion:
@@ -837,10 +819,11 @@ class _OracleRegion:
         models = [*self._unforced_models(known), *self._models]
         mistakes = [self._mistakes(model) for model in models]
         best = int(np.argmin(mistakes))  # among equals the newest fit
-        self._most = mistakes[best] + slack + _ROUNDING
+        self._most = mistakes[best] + slack + 1e-9
         self._models = [models[best]]
         for place, model in enumerate(models):
-            if place != best and mistakes[place] <= self._most and len(self._models) <= _KEPT:
+            # Models kept from one update to the next; each costs a prediction per point.
+            if place != best and mistakes[place] <= self._most and len(self._models) <= 40:
                 self._models.append(model)
 
     def _unforced_models(self, known: LabelledRows) -> list[Any]:
@@ -848,7 +831,8 @@ class _OracleRegion:
         # The learner minimises another loss, in which points it gets wrong pull it off others.
         models: list[Any] = []
         kept = known
-        while len(models) <= _REFITS and kept.n_classes == 2:
+        # Refits of the best model without what it gets wrong.
+        while len(models) <= 3 and kept.n_classes == 2:
             models.append(self._fits.fit_known(kept))
             right = self._fits.predict(models[-1], known.rows) == known.labels
             if right.all():
@@ -872,7 +856,9 @@ class _OracleRegion:
             return None
         # obeyed, but at too many mistakes: as little force as will do may still bring a model
         # within the slack
-        for _ in range(_HALVINGS if disobeyed else 0):
+        # Then the weight is narrowed down by halving its logarithm so many times: just enough
+        # force costs the fewest mistakes.
+        for _ in range(3 if disobeyed else 0):
             if self._mistakes(model) <= self._most:
                 break
             force = math.sqrt(disobeyed * obeyed)
@@ -944,7 +930,8 @@ class _StreamSelector(QuerySelector):
                     break
                 self._update()
                 self._stop = min(2 * self._stop, m)
-            block = np.arange(self._at, min(self._at + _BLOCK, self._stop))
+            # Points whose place is found out together.
+            block = np.arange(self._at, min(self._at + 256, self._stop))
             self._at += len(block)
             found = block[self._region.contains(block)]
             self._requested = np.concatenate([self._requested, found])
@@ -1080,12 +1067,13 @@ class DisagreementSampling(QueryStrategy):
         hypothesis is lost, were the constant the theorem's. Summed over the updates j = 2, 4, 8,
         ..., the gamma_j stay below 0.645 gamma.
         """
-        gamma_j = _FAILURE / math.log2(2 * j) ** 2
+        gamma_j = 0.05 / math.log2(2 * j) ** 2
         complexity = dimension * math.log(_COEFFICIENT) + math.log(1 / gamma_j)
         return self.slack_constant * (complexity + math.sqrt(j * _NOISE_RATE * complexity))
 
     def _fits(self, pool: PublicPool) -> _PoolLearner:
-        learner = _PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
+        # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
+        learner = _PoolLearner(self.learner, pool, LogisticRegression(C=10.0, max_iter=1000))
         if learner.weight_name is None:
             raise ParameterError(
                 f"the learner {learner.name} takes no sample weights: a learner that cannot be"

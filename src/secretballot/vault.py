@@ -229,7 +229,8 @@ def _held(folder: Path) -> Iterator[bool]:
     """Give whether others read and write nothing in a folder until the end of the block."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        yield wait_for_lock(handle, _PATIENCE_S)
+        # seconds; a write takes some milliseconds
+        yield wait_for_lock(handle, 2.0)
     finally:
         os.close(handle)
 
@@ -262,4 +263,3 @@ def _overwritten(place: Path, position: int, row: bytes) -> bool:
 
 
 _ROW = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})")
-_PATIENCE_S = 2.0  # seconds; a write takes some milliseconds

@@ -26,10 +26,6 @@ _MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 #: holds them.
 LARGEST_NUMBER = 1e30
 
-#: Integers of at most this many bits are written out in decimal digits.
-_WRITTEN_OUT_BITS = 4096
-#: Decimals of at most this order of magnitude are written out without an exponent.
-_WRITTEN_OUT_ORDER = 400
 _GATHERED = str, datetime.date
 _FLOATS = np.dtype(np.float32), np.dtype(np.float64), pd.Float32Dtype(), pd.Float64Dtype()
 
@@ -245,7 +241,8 @@ def _plain_cell(cell: Any) -> Any:
         return _plain_float(float(cell))
     if isinstance(cell, int):
         # Python limits decimal digits
-        return cell if cell.bit_length() <= _WRITTEN_OUT_BITS else hex(cell)
+        # Integers of at most this many bits are written out in decimal digits.
+        return cell if cell.bit_length() <= 4096 else hex(cell)
     if isinstance(cell, decimal.Decimal):
         return _plain_decimal(cell)
     if isinstance(cell, np.ndarray):
@@ -267,7 +264,8 @@ def _plain_decimal(number: decimal.Decimal) -> str:
 
     The scale of a column depends on all of its cells.
     """
-    if number and not (number.is_finite() and abs(number.adjusted()) <= _WRITTEN_OUT_ORDER):
+    # Decimals of at most this order of magnitude are written out without an exponent.
+    if number and not (number.is_finite() and abs(number.adjusted()) <= 400):
         return str(number)
     text = f"{number:f}" if number else "0"
     return text.rstrip("0").rstrip(".") if "." in text else text

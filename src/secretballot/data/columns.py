@@ -316,10 +316,6 @@ class BooleanColumn(OneHotColumn):
         }
 
 
-#: Parts of a date that a column has unless the schema says otherwise.
-_USUAL_PARTS = ("month", "weekday", "hour")
-
-
 def _moment_in(text: object) -> int:
     """Return the seconds of a date as JSON has it."""
     seconds = time_seconds(text) if isinstance(text, str) else None
@@ -372,11 +368,16 @@ class DateColumn(_ColumnOfTexts):
         if not known.size:
             return None
         spread = float((known / SECONDS_A_DAY).std())
+        # Parts of a date that a column has unless the schema says otherwise.
         return {
             "median": iso_text(int(known[(known.size - 1) // 2])),
             # days are divided by it, and all of them may be the same
             "scale": spread if spread > 1e-9 else 1.0,
-            "parts": [part for part in _USUAL_PARTS if np.ptp(_part_of_dates(part, known)) > 0],
+            "parts": [
+                part
+                for part in ("month", "weekday", "hour")
+                if np.ptp(_part_of_dates(part, known)) > 0
+            ],
             "indicator": bool(known.size < seconds.size),
         }
 
@@ -434,10 +435,6 @@ def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     return np.asarray(getattr(moments, name), dtype=np.float64)
 
 
-#: One of so many cells is a vector where a column holds vectors.
-_FIRST_CELLS = 1000
-
-
 class VectorColumn(FeatureColumn):
     """A column of vectors, such as embeddings or the pixels of images: centred by the public mean
     of each place, scaled by one public number, so that distances keep their proportions.
@@ -465,7 +462,8 @@ class VectorColumn(FeatureColumn):
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
         if width is None and cells.dtype.kind == "O":
-            width = next(filter(None, map(vector_width, cells[:_FIRST_CELLS])), None)
+            # One of so many cells is a vector where a column holds vectors.
+            width = next(filter(None, map(vector_width, cells[:1000])), None)
         vectors = vectors_of(cells, width or 0)
         known = vectors[~np.isnan(vectors).any(axis=1)] if width else vectors[:0]
         if not len(known):
@@ -504,7 +502,6 @@ _MOST_TERMS = 2**16
 _RULE_OF_WIDTH = f"an integer from 1 to {_MOST_TERMS}"
 _Width = Annotated[int, Field(strict=True, ge=1, le=_MOST_TERMS, description=_RULE_OF_WIDTH)]
 _ENCODINGS = "one of words, hashed"
-_CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
 
 
 class _TextColumn(_ColumnOfTexts):
@@ -537,7 +534,8 @@ class _TextColumn(_ColumnOfTexts):
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
         without, width = np.empty(len(texts), dtype=bool), len(self.terms) + 1
         bits = np.empty((len(texts), self.compact_type.shape[0]), dtype=np.uint8)
-        step = max(1, _CELLS_AT_ONCE // width)
+        # so many entries of a table of cells and terms at a time
+        step = max(1, 2**22 // width)
         for start in range(0, len(texts), step):
             block = texts[start : start + step]
             table = np.zeros((len(block), width), dtype=bool)
@@ -633,10 +631,6 @@ class _HashedTextColumn(_TextColumn):
         return int.from_bytes(digest, "big") % self.width
 
 
-#: A word must occur in so many public cells, or it describes none but them.
-_FEWEST_CELLS = 2
-#: A word that occurs in a larger share of the public cells distinguishes none of them.
-_LARGEST_SHARE = 0.95
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -668,11 +662,9 @@ def _is_word(text: str) -> bool:
 def _frequent_words(listed: Sequence[str], most: int) -> Names:
     """Return the words that occur in most of some public texts, sorted, at most so many."""
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
-    kept = [
-        word
-        for word, count in counts.items()
-        if count >= _FEWEST_CELLS and count <= _LARGEST_SHARE * len(listed)
-    ]
+    # A word must occur in so many public cells, or it describes none but them.
+    # A word that occurs in a larger share of the public cells distinguishes none of them.
+    kept = [word for word, count in counts.items() if 2 <= count <= 0.95 * len(listed)]
     return tuple(sorted(sorted(kept, key=lambda word: (-counts[word], word))[:most]))
 
 

@@ -55,11 +55,9 @@ from secretballot.exceptions import Argument, DataError, SecretBallotError
 T = TypeVar("T")
 
 
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _LEFT_OUT = (".", "_")
 #: Of tables in which some of the files are deleted rows, or older ones.
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
-_PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
 
 @dataclass(frozen=True)
@@ -402,7 +400,7 @@ def _folder_source(
         raise DataError(f"{where} is a folder without Parquet files; name one that has some.")
     # what folders are called are cells ("year=2020")
     names = [relative.rpartition("/")[2] for relative, _ in wanted]
-    odd = [name for name in names if not name.endswith(_PARQUET_NAMES)]
+    odd = [name for name in names if not name.endswith((".parquet", ".parq", ".pq"))]
     if odd:
         raise DataError(
             f"{where} is a folder that holds other files than Parquet, such as {shown(odd[0])};"
@@ -428,7 +426,7 @@ def _folder_keys(relative: str) -> dict[str, str | None]:
     for part in relative.split("/")[:-1]:
         name, sign, value = part.partition("=")
         if sign:
-            found[unquote(name)] = None if value == _HIVE_NULL else unquote(value)
+            found[unquote(name)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
     return found
 
 
@@ -478,16 +476,11 @@ def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]
 
 #: Whether the cells of the first line of a CSV file name its columns.
 _HeaderRule = Callable[[list[str]], bool]
-_DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
-#: Bytes that a cell takes at least: read, converted and encoded, eight each time.
-_CELL_BYTES = 24
-#: Characters of a cell of a CSV file: the most that the reader can be set to.
-_LONGEST_CELL = 2**31 - 1
 
 
 def read_table(path: Place, *, role: str = "file", encoding: str | None = None) -> pd.DataFrame:
@@ -713,7 +706,8 @@ def _parquet_blocks(file: _TableFile, where: str, rows: int, whole: bool) -> Ite
         # a few bytes can claim any number
         groups = [about.row_group(place).num_rows for place in range(about.num_row_groups)]
         cells = max(about.num_rows, sum(groups)) * max(1, about.num_columns)
-        if whole and cells * _CELL_BYTES > memory_bytes():
+        # Bytes that a cell takes at least: read, converted and encoded, eight each time.
+        if whole and cells * 24 > memory_bytes():
             raise DataError(
                 f"{where} claims more rows than this machine's memory could hold; give a part of"
                 " it."
@@ -728,7 +722,8 @@ def _csv_blocks(
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    # Characters of a cell of a CSV file: the most that the reader can be set to.
+    csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
     delimiter = _delimiter_of(file)
     with _opened_text(file) as text:
         records = _csv_records(text, where, delimiter)
@@ -785,7 +780,7 @@ def _delimiter_of(file: _TableFile) -> str:
             return len(next(csv.reader([header], delimiter=delimiter, skipinitialspace=True), []))
         return 0
 
-    return max(_DELIMITERS, key=fields)
+    return max((",", ";", "\t", "|"), key=fields)
 
 
 def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[list[str]]:

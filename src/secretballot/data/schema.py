@@ -51,15 +51,10 @@ from secretballot.exceptions import DataError
 #: A column holds numbers or dates where at least this share of its public cells
 #: do; the others count as missing.
 _SHARE = 0.95
-#: Numbers also where this share of the cells do and the others are few words, such as "k.A.".
-_SHARE_WITH_WORDS = 0.8
-_MOST_WORDS_FOR_MISSING = 5
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
 #: With fewer different cells than this a column is no id, however few rows there are.
 _FEWEST_OF_AN_ID = 20
-_FEWEST_DIGITS_OF_A_ZIP = 4
-_WORDS_OF_FREE_TEXT = 3
 #: Styles of dates, the first one read in every style, and what is said of each.
 _DATES = {
     "iso": "dates as in ISO 8601",
@@ -67,9 +62,6 @@ _DATES = {
     "month-first": "dates that begin with the month",
 }
 
-#: A column that is called an id, of whatever, is one where its cells have at least this many values
-#: for each row; one that is called the id of a person has as many rows of each as there are.
-_VALUES_OF_AN_ID = 1 / 20
 _ID = r"(?:.*[\W_])?(?:{})(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
 _IDS_OF_SOMEBODY = "u?u?id|guid|ssn|iban|msisdn|mrn"
 _ID_OF_SOMEBODY = re.compile(_ID.format(_IDS_OF_SOMEBODY))
@@ -232,7 +224,7 @@ def _as_code(public: _Cells) -> _InferredColumn | None:
             f"all public cells have {max(widths)} digits, some of them zeros at the beginning:"
             " codes, not numbers"
         )
-    elif max(widths, default=0) >= _FEWEST_DIGITS_OF_A_ZIP and _is_named(public, _CODE_NAME):
+    elif max(widths, default=0) >= 4 and _is_named(public, _CODE_NAME):
         why = "all public cells are digits, and by its name the column is no number"
     else:
         return None
@@ -248,7 +240,9 @@ def _as_number(public: _Cells) -> _InferredColumn | None:
     numbers = numbers_of(public.all, decimal_comma=True)
     read = np.isfinite(numbers)
     share, others = float(read[public.says].mean()), sorted(set(public.known[~read[public.says]]))
-    few_words = share >= _SHARE_WITH_WORDS and len(others) <= _MOST_WORDS_FOR_MISSING
+    # Numbers also where this share of the cells do and the others are few words, such as
+    # "k.A.".
+    few_words = share >= 0.8 and len(others) <= 5
     if not read.any() or not (share >= _SHARE or few_words):
         return None
     with_commas = bool((read & ~plain).any())
@@ -297,8 +291,11 @@ def _why_an_id_by_name(public: _Cells) -> str | None:
     """Return why cells that may repeat are ids, None where they are not."""
     values, rows = len(public.distinct), len(public.known)
     person = _is_named(public, _ID_OF_A_PERSON)
+    # A column that is called an id, of whatever, is one where its cells have at least this many
+    # values for each row; one that is called the id of a person has as many rows of each as
+    # there are.
     if values > _FEWEST_OF_AN_ID and (
-        person or (_is_named(public, _ID_OF_SOMEBODY) and values > _VALUES_OF_AN_ID * rows)
+        person or (_is_named(public, _ID_OF_SOMEBODY) and values > rows / 20)
     ):
         return f"{values} values in {rows} public rows, and by its name it is an id"
     return None
@@ -322,7 +319,7 @@ def _as_texts(public: _Cells) -> _InferredColumn:
     """Return categories, or an ignored column of ids or of free text."""
     distinct, rows = len(public.distinct), len(public.known)
     words = np.array([len(text.split()) for text in public.distinct])
-    wordy = int(words @ public.counts) >= _WORDS_OF_FREE_TEXT * rows
+    wordy = int(words @ public.counts) >= 3 * rows
     rare = distinct > _FEWEST_OF_AN_ID and distinct > rows / 2
     if wordy and (rare or distinct > _MOST_CATEGORIES):
         reason = (
@@ -367,7 +364,6 @@ def _of_cells(share: float) -> str:
 
 FORMAT = "secretballot/schema"
 VERSION = 4
-_ENTRIES_AT_ONCE = 2**20  # of an array, on the way to a sparse matrix
 
 
 @dataclass(frozen=True)
@@ -639,7 +635,8 @@ class Schema:
         scipy.sparse.csr_matrix, shape (n_rows, n_features)
         """
         width = len(self.feature_names)
-        step, blocks = max(1, _ENTRIES_AT_ONCE // width), [sparse.csr_matrix((0, width))]
+        # so many entries of an array at once
+        step, blocks = max(1, 2**20 // width), [sparse.csr_matrix((0, width))]
         for start in range(0, len(rows), step):
             blocks.append(sparse.csr_matrix(self.widen(rows[start : start + step])))
         return sparse.vstack(blocks, format="csr")

@@ -35,7 +35,6 @@ Block = AnyArray | pd.DataFrame
 
 _BLOCK_CELLS = 2**22
 _NO_CLASS = -1
-_MOST_TEACHERS = np.iinfo(np.int32).max
 
 
 def check_classes(classes: object) -> list[Any]:
@@ -160,7 +159,7 @@ def check_counts(
     def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
         nonlocal n_teachers
         numbers = _by_cell(numbers_of, block)
-        fits = (numbers >= 0) & (numbers <= _MOST_TEACHERS) & (np.floor(numbers) == numbers)
+        fits = (numbers >= 0) & (numbers <= np.iinfo(np.int32).max) & (np.floor(numbers) == numbers)
         odd = ~fits.all(axis=1)
         # broken cells are reported, and must not overflow or count before that
         counts = np.where(odd[:, None], 0, numbers).astype(np.int32)

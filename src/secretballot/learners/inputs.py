@@ -37,7 +37,6 @@ from secretballot.teachers.votes import checked_labels, checked_range
 # points in time where both columns have such a type. What cannot be read so is refused: every
 # function returns None, and the caller says which column.
 
-_EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
 
@@ -193,7 +192,7 @@ def _public_categories(
     categories = kind.categories
     if _is_real(categories.dtype):
         known = categories.to_numpy(dtype=np.float64).tolist()
-        if not all(abs(number) < _EXACT_BELOW for number in known):
+        if not all(abs(number) < 2.0**53 for number in known):
             return None  # a gap elsewhere in the column would blur such numbers
         cells = list(map(_float_or_nan, np.asarray(column.astype(object), dtype=object)))
     elif _is_real(column.dtype):
@@ -206,8 +205,6 @@ def _public_categories(
 
 
 # --- tables and targets ---
-
-_ROWS_NAMED = 5
 
 
 def as_matrix(name: str, X: Any) -> Any:
@@ -515,7 +512,7 @@ def refuse_unfit(name: str, X: Any, *, missing_taken: bool) -> None:
 
 
 def _first_rows(rows: IntArray) -> str:
-    return ", ".join(str(int(row)) for row in rows[:_ROWS_NAMED])
+    return ", ".join(str(int(row)) for row in rows[:5])
 
 
 def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
@@ -800,7 +797,6 @@ def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:
     return [y[row] for row in rows.tolist()]
 
 
-_BYTES = 16
 _BLOCK_ROWS = 4096  # sparse rows made dense at once
 
 
@@ -891,4 +887,4 @@ def _cell_text(value: Any) -> str:
 
 
 def _row_digest(kind: bytes, content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_BYTES, person=kind).digest()
+    return hashlib.blake2b(content, digest_size=16, person=kind).digest()

@@ -242,11 +242,7 @@ def _random_words(n: int) -> NDArray[np.uint64]:
     return np.frombuffer(entropy_bytes(8 * n), dtype=np.uint64)
 
 
-_FIRST_TEACHERS = 1000
-# the threshold depends on the logarithm of the number of teachers, so two or three suffice
-_ROUNDS = 6
 _PRINTED_DIVISOR = 56  # Nandi and Bassily 2020, Algorithm 3, line 1: n' = epsilon n / 56
-_TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
 
 Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
@@ -323,8 +319,10 @@ class Stability(Model):
         # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
         # hence more teachers: repeated until nothing grows.
         m, given = numbers.n_queries, numbers.n_teachers
-        teachers, unstable = given or _FIRST_TEACHERS, 0
-        for _ in range(_ROUNDS):
+        teachers, unstable = given or 1000, 0
+        # the threshold depends on the logarithm of the number of teachers, so two or three
+        # suffice
+        for _ in range(6):
             needed = self.max_abstentions or _abstentions_for(m, error, self.beta, teachers)
             if needed <= unstable:
                 break
@@ -365,7 +363,8 @@ class Agnostic(Stability):
         # be sampled for the rest of the price: abstentions, stream, sample, teachers, in this order
         relation = check_choice("relation", numbers.relation, RELATIONS)
         inner = stream_budget(numbers.budget, relation, self.relabel_epsilon)
-        stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / _TEACHER_SHARE)
+        # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
+        stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / 12)
         out_of = sample_grid(relation, numbers.n_records)
         sample = largest_sample(numbers.budget, stream, out_of, relation, self.relabel_epsilon)
         return sample, n_teachers
@@ -812,7 +811,6 @@ class _UniversalSession:
 
 _DUMMY_ROWS = 60
 _LONGEST_REQUEST = 180  # characters; both parts of a universal labeler have longer keys made of it
-_DEFAULT_QUERIES = 1000
 
 
 @dataclass(eq=False, repr=False)
@@ -923,7 +921,7 @@ class Labeler(PayingLearner):
             task.refuse_points()
         numbers = _PublicNumbers(
             task.budget,
-            _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
+            1000 if self.n_queries is None else self.n_queries,
             check_probability("alpha", self.alpha),
             self.relation,
             task.table.n_records if self.relation == "replace-one" else None,

@@ -61,13 +61,11 @@ from secretballot.report.certificate_models import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
 _RIGHT = 0.95  # of labels of stable queries
-_TRIAL_QUERIES = 100
 _MAX_UNSTABLE = 1000
 #: Share of the teachers that a threshold is by default: a stable query of two classes has four
 #: fifths of the votes, and one that contradicts a student hardly has half of them more than the
 #: student expects.
 _THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
-_ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
 #: Mechanisms that stop at the T-th abstention, and what finds their noise.
 STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
@@ -199,7 +197,8 @@ def _confident_terms(
         answers = max(1, math.floor((1 - THRESHOLD_SHARE) * labels))
         answers = answers if n_queries is None else min(answers, n_queries)
     if n_queries is None:
-        n_queries = min(pool.n_queries, check_count("max_answers", answers) * _ASKED_PER_ANSWER)
+        # three queries may be asked for each that is answered
+        n_queries = min(pool.n_queries, check_count("max_answers", answers) * 3)
     if threshold is None:
         threshold = max(1, round(_THRESHOLDS[name] * teachers_of(pool)))
     shape = pool.first(n_queries)
@@ -234,7 +233,7 @@ def _choose_label_queries(
     """
     assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
     if noise == "gaussian":
-        trial = min(_TRIAL_QUERIES, pool.n_queries)
+        trial = min(100, pool.n_queries)
         sigma = noisy_votes(budget, pool.first(trial)).scale
         wanted = _scale_that_is_right(assumed, pool.n_classes, "gaussian")
         # sigma grows with the square root of the number, so the trial says all others
@@ -316,10 +315,6 @@ _OF_NUMBERS: dict[str, Names] = {
     "mean": ("n_positions",),
     "quantile": ("rank", "n_positions"),
 }
-_MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
-_POSITIONS = 200  # of the grid of numbers, by default
-#: Of the noise on counts, what labels alone need where they are many; good enough for a default.
-_LABEL_SHARE = 0.81
 
 
 def label_terms(
@@ -360,7 +355,9 @@ def label_terms(
     def sure(n_points: int) -> bool:
         # right 19 times in 20 where eight teachers in ten name a label, or do not
         sigma = calibrate_gaussian(budget, shape(n_points).shifts)
-        return 0.3 * n_teachers >= 1.645 * sigma * (_LABEL_SHARE if ballot == "labels" else 1)
+        # Of the noise on counts, what labels alone need where they are many; good enough for a
+        # default.
+        return 0.3 * n_teachers >= 1.645 * sigma * (0.81 if ballot == "labels" else 1)
 
     if n_queries is None and kind == "counts":
         n_queries = n_public
@@ -397,7 +394,8 @@ def number_terms(
         If a setting is out of its range, or no noise keeps the budget.
     """
     name, own = named("mechanism", asked, _OF_NUMBERS)
-    positions, mean = checked_positions(own.get("n_positions", _POSITIONS)), name != "quantile"
+    # the grid has 200 numbers by default
+    positions, mean = checked_positions(own.get("n_positions", 200)), name != "quantile"
     public = {"method": NUMBER_VOTES, "bounds": list(bounds)}
     rank: Any = own.get("rank")
 
@@ -412,7 +410,8 @@ def number_terms(
         return unanimous_chance(found.mechanism, found.shape) >= _RIGHT
 
     if n_queries is None and mean:
-        n_queries = _MOST_MEANS
+        # points that are asked by default: more do not help a student of a few columns
+        n_queries = 1000
     return terms(_queries_or_sure(n_queries, sure, n_public))
 
 

@@ -195,7 +195,6 @@ def _problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -
     return None
 
 
-_TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.pickle"
 
 
@@ -268,7 +267,8 @@ class TrainedTeachers:
         DataError
             If they do not fit.
         """
-        points = with_public_types(as_matrix("X", X), self.template, known=_TRAINED)
+        # in messages to those who ask later, and have no X_public
+        points = with_public_types(as_matrix("X", X), self.template, known="the teachers' data")
         refuse_unfit("X", points, missing_taken=self.missing_taken)
         return points
 

@@ -67,9 +67,6 @@ _COUNTED = max(_EQUAL_UNITS) + 2  # units of a value: so many or more are all al
 #: So much larger may the share of such rows be than among private rows, since two tables are hardly
 #: ever drawn alike.
 _OF_CHANCE = 1.25
-#: Probability of so many equal rows by chance below which they are refused.
-_LEAST_CHANCE = 1e-4
-_LEAST_ROWS = 20  # of two tables that hold the same rows
 
 #: A fit is refused where more than this share of what a column says is nowhere in the public one:
 #: the column then informs the model of fewer records than it leaves out.
@@ -77,9 +74,6 @@ STOPS = 0.5
 #: So often may the share of public cells be exceeded that no other public row has: where many
 #: values are rare, some private ones are new.
 _OF_PUBLIC = 2
-_FEWEST = 20  # public cells; fewer are examples of what a column holds
-
-_BLOCK_CELLS = 1 << 20  # cells hashed at once
 
 
 class PrivateRows:
@@ -147,7 +141,8 @@ class PrivateRows:
         if table is None or not self._n_pairs:
             return False
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
-        if same and len(table) >= _LEAST_ROWS:
+        # small tables may be the same by chance
+        if same and len(table) >= 20:
             return True
         values, counts = np.unique(self._pairs["value"], return_counts=True)
         public, sampled = counts[np.isin(values, table)], counts[values <= self._largest]
@@ -169,7 +164,8 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
     if not found:
         return False
     part = _OF_CHANCE * n_rows / (_OF_CHANCE * n_rows + n_usual)
-    return not float(betainc(found, usual + 1, part)) >= _LEAST_CHANCE
+    # Probability of so many equal rows by chance below which they are refused.
+    return not float(betainc(found, usual + 1, part)) >= 1e-4
 
 
 def _none() -> _Hashes:
@@ -213,7 +209,8 @@ def _is_unlike(place: int, *tables: Any) -> bool:
     # pandas reads texts of digits as numbers where no other text is in the column
     if len(there) and _has_text(public) and not _has_text(there):
         return True
-    if public.count() < _FEWEST:
+    # fewer public cells are examples of what a column holds
+    if public.count() < 20:
         return False
     strange, usual = typed.isna(), 0.0
     if pd.api.types.is_object_dtype(typed) or pd.api.types.is_string_dtype(typed):
@@ -238,7 +235,8 @@ def row_hashes(X: Any) -> _Hashes | None:
 
 def _row_hashes(X: Any) -> _Hashes:
     blocks = [_none()]
-    for start, stop in block_bounds(n_rows(X), max(1, _BLOCK_CELLS // n_columns(X))):
+    # so many cells at once
+    for start, stop in block_bounds(n_rows(X), max(1, (1 << 20) // n_columns(X))):
         rows = row_block(X, start, stop)
         frame = pd.DataFrame(rows.toarray() if is_sparse(rows) else rows)
         alike = {

@@ -34,15 +34,9 @@ from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret
 
 SPEC_FILE = "spec.toml"
-#: What shapes the student, or what is stated of the release, alone: post-processing, which another
-#: attempt may do otherwise.
-_FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = {"run.json", SPEC_FILE, "run.lock", "ledgers", "partition.key", "table"}
 _BEGINNINGS |= {"ledger.sqlite", "ledger.sqlite-journal"}
-_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
-#: What identifies the vault of a run or of a fit.
-_SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
 class _StoredRun(Model):
@@ -65,7 +59,11 @@ def check_outside_of_runs(folder: Place) -> None:
     """
     place = Path(os.path.realpath(folder))  # a link may lead there
     for above in (place, *place.parents):
-        if any((above / name).exists() for name in (*_SECRETS, "certificate.json")):
+        # What identifies the vault of a run or of a fit.
+        if any(
+            (above / name).exists()
+            for name in ("run.lock", "partition.key", "record.ids", "certificate.json")
+        ):
             raise DataError(
                 f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
                 " release, which is complete; give another one with --out."
@@ -239,7 +237,10 @@ class RunFolder:
 
     def _refuse_other(self, stored: JsonView, *, finished: bool) -> None:
         now = self._description
-        keys = {*stored, *now} - (frozenset() if finished else _FREE)
+        # What shapes the student, or what is stated of the release, alone: post-processing,
+        # which another attempt may do otherwise.
+        free = () if finished else ("student", "title", "controller", "contact")
+        keys = {*stored, *now}.difference(free)
         other = sorted(key for key in keys if stored.get(key) != now.get(key))
         if other:
             # what else is in the file may be anything, and may be long
@@ -257,7 +258,7 @@ class RunFolder:
         try:
             # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
-            handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
             # else it was taken away with its vault meanwhile
             if try_lock(handle) and _is_file_at(handle, place):
                 self._lock = handle
@@ -317,9 +318,6 @@ def _names_in(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]
-
-
-_VARIABLE = "SECRETBALLOT_LEDGER"
 
 
 class Account:
@@ -462,7 +460,7 @@ def place_of_account(spec: RunSpec, folder: RunFolder | None) -> Path | Database
     ParameterError
         If none is named, and the private file is no local one.
     """
-    named, usual = spec.budget.ledger, os.environ.get(_VARIABLE)
+    named, usual = spec.budget.ledger, os.environ.get("SECRETBALLOT_LEDGER")
     if folder is not None and (named == OWN or os.path.lexists(folder.ledger)):
         return folder.ledger
     if named in (None, OWN):

@@ -92,11 +92,7 @@ _LEARNERS: dict[tuple[str, str], type[Learner]] = {
     (CHOICE, "class"): SemiPrivateClassifier,
     (STREAM, "class"): PATEClassifier,
 }
-_DEFAULT_TEACHERS = 250
-#: Points fewer than which teach hardly anything.
-_FEW_POINTS = 10
 _TRIED = 1000  # public rows that a student is tried on
-_DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 
 
 @dataclass(frozen=True)
@@ -452,7 +448,7 @@ class _Pate(_VoteMethod):
 
     def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or from their sizes."""
-        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or _DEFAULT_TEACHERS
+        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or 250
         if self.settings.n_teachers is None and stated is not None:
             n_teachers = choose_teachers(self.price, stated, inputs.n_columns)
         return {"teacher": self.teacher, "n_teachers": n_teachers}
@@ -486,7 +482,8 @@ class _Pate(_VoteMethod):
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         # what was asked for is enough
-        usual = 0 if self.settings.n_queries is not None else min(_FEW_POINTS, sizes.n_public)
+        # Points fewer than which teach hardly anything.
+        usual = 0 if self.settings.n_queries is not None else min(10, sizes.n_public)
         quoted = self.quoted_votes(self.terms(sizes), sizes, usual)
         estimate = estimate_in(self.settings.n_queries)
         if estimate is None:
@@ -673,8 +670,9 @@ def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     digest."""
     # The digest ties the name on the certificate to this very file.
     digests = [source_of(path, role="hypothesis or student").digest() for path in paths]
+    # twelve digits of the digest are enough to tell files apart
     return [
-        (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
+        (f"{_name_of(path)} {digest[:12]}", load_student(path))
         for path, digest in zip(paths, digests, strict=True)
     ]
 

@@ -26,11 +26,6 @@ _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a tabl
 _LARGE_EPSILON = 10.0
 #: Records that a program may publish whole, of a thousand.
 _LARGE_DELTA = 1e-3
-#: Fewer records than this many times the noise taught no method more than the larger class (Adult,
-#: epsilon 0.1 and 1, 20 to 3,000 records).
-_NOISE_PER_RECORDS = 25
-#: A sparse vector that answers a unanimous vote less often than this hardly answers any.
-_RARELY = 0.5
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,9 @@ def cautions_of_records(
     if budget.delta * records >= 1:
         yield _careless_delta(budget.delta, f"one over the number of {who}", private=private)
     mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
-    fewest = math.ceil(_NOISE_PER_RECORDS / mu) if mu > 0 else math.inf
+    # Fewer records than this many times the noise taught no method more than the larger class
+    # (Adult, epsilon 0.1 and 1, 20 to 3,000 records).
+    fewest = math.ceil(25 / mu) if mu > 0 else math.inf
     if records < fewest:
         yield Caution(
             "records",
@@ -197,7 +194,8 @@ def cautions_of_noise(terms: Terms, usual: int) -> Iterator[Caution]:
     if isinstance(mechanism, SparseVector | AbstentionTable):
         n_teachers = teachers_of(terms.shape)
         share = answer_chance(mechanism, largest_distance(n_teachers))
-        if share < _RARELY:
+        # A sparse vector that answers a unanimous vote less often than this hardly answers any.
+        if share < 0.5:
             yield Caution(
                 "noise",
                 f"{_STREAM_NAMES[mechanism.kind]} with {count_text(n_teachers, 'teacher')} and"

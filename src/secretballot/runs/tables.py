@@ -68,8 +68,6 @@ PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
 #: column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
-#: From this share on the curator is informed.
-_NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 _OF_PUBLIC = 2
@@ -153,7 +151,8 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     for column in schema.features:
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else _OF_PUBLIC * expected.strange_share(column.name)
-        if share > max(_NOTED, usual):
+        # From this share on the curator is informed.
+        if share > max(0.1, usual):
             words = f"{percent(share)} of its cells {schema.strange(column)}"
             found_ones.append(_Misfit(column, share, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.column.name))
@@ -256,11 +255,6 @@ _SPELLINGS = (
     *("0", "1", "no", "yes", "No", "Yes", "NO", "YES", "n", "y", "N", "Y"),
     *("false", "true", "False", "True", "FALSE", "TRUE"),
 )
-#: Share of the private targets below which the run asks whether this is the column, or the bounds.
-_FEW = 0.5
-#: Kinds of dates whose order of day and month the cells leave open.
-_DATES = ("day-first", "month-first")
-_RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 
 @dataclass(frozen=True)
@@ -350,7 +344,8 @@ class RunInputs:
             if rows.hold(place):
                 raise _refusal_of(role, evaluate)
         refuse_nowhere([name for name in not_public if name not in columns], "no file")
-        self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
+        # public rows by which the student's ONNX file is checked
+        self.public = self.public.head(1000).copy()  # the others are needed no more
 
     def settle(self, role: str) -> str:
         """Return why the table of a role is refused, nothing where most cells of all columns fit,
@@ -636,8 +631,9 @@ def _with_kinds(schema: Schema, kinds: JsonView, frame: pd.DataFrame) -> Schema:
             f"The public file has no {name_columns(missing)}, of which a kind is declared; spell"
             " columns as the file does."
         )
+    # Kinds of dates whose order of day and month the cells leave open.
     columns = {
-        name: {"kind": "date", "format": kind} if kind in _DATES else kind
+        name: {"kind": "date", "format": kind} if kind in ("day-first", "month-first") else kind
         for name, kind in kinds.items()
     }
     own = Schema.from_json({"columns": columns}, public=frame[[*kinds]]).columns
@@ -693,7 +689,9 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
         f"Of the private targets {without:,} are no numbers, whose records are left out, and"
         f" {beyond:,} lie beyond the bounds and are cut to them"
     )
-    if without + beyond > _FEW * len(numbers):
+    # Share of the private targets below which the run asks whether this is the column, or the
+    # bounds.
+    if without + beyond > 0.5 * len(numbers):
         yield Caution(
             "target",
             f"{said}; check that {shown(data.target[0])} is the column, with decimal points, and"

@@ -637,9 +637,6 @@ def _votes_on_all(model: Any, poll: Poll) -> AnyArray:
     return votes
 
 
-_FLUSH_SECONDS = 2.0
-
-
 class _TeacherStore:
     """Finished teachers of one run, under `vault`/teachers, so that an interrupted run resumes
     where it stopped.
@@ -683,7 +680,7 @@ class _TeacherStore:
     def add(self, number: int, model: Any) -> None:
         """Keep one teacher; it reaches the disk within two seconds of fitting or at `flush`."""
         self._waiting[number] = model
-        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+        if time.monotonic() - self._flushed > 2.0:
             self.flush()
 
     def flush(self) -> None:

@@ -45,9 +45,7 @@ LOCAL = "local"
 _ENGINES = r"local|dask|ray|dask(?:\+tls)?://\S+:([0-9]{1,5})"
 _CONNECT_SECONDS = 15.0  # that a cluster may take to answer at first
 _LOOK_SECONDS = 60.0  # how often one that waits looks whether there is anybody to wait for
-_AHEAD = 8  # tasks that wait or run, for each that can run: enough to keep every worker busy
 _RAY_RETRIES = 3  # how often Ray runs a task again whose worker died
-_IDLE_SECONDS = 60  # after which a worker process that has nothing to do ends
 
 #: Names and versions that must be the same on every worker.
 _Versions = tuple[tuple[str, str], ...]
@@ -213,7 +211,8 @@ class Workers:
         """
         executor = _done_by(self.opened)
         waiting, running = iter(tasks), set[Future[Any]]()
-        common, most = _Packed.of(shared), _AHEAD * (self.n_slots + 1)
+        # eight tasks wait or run for each that can run: enough to keep every worker busy
+        common, most = _Packed.of(shared), 8 * (self.n_slots + 1)
         versions = _versions_here()
         try:
             while True:
@@ -325,8 +324,9 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
         return None
     # Processes that are spawned, and that take what a script or a notebook defines: joblib's own,
     # so that others who use joblib here find them as they expect. No array is written to a file.
+    # a process that has nothing to do for a minute ends
     return Workers(
-        partial(get_memmapping_executor, n_workers, timeout=_IDLE_SECONDS, max_nbytes=None),
+        partial(get_memmapping_executor, n_workers, timeout=60, max_nbytes=None),
         n_workers,
         # at once: cancelled tasks would be in its way
         stop=lambda pool, tasks: pool.shutdown(wait=True, kill_workers=True),

@@ -28,7 +28,6 @@ _STEADY_DRAWS = frozenset(
         *("rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
     ]
 )
-_TRIAL_STEPS = 2  # a poisoned slot has poisoned parameters from the second on
 _POISONS = (float("nan"), 1e38, float("-inf"))
 
 
@@ -246,7 +245,8 @@ def _keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
             for slot in range(poisoned, n_slots, 2):
                 X[slot], y[slot] = _POISONS[slot // 2 % len(_POISONS)], 0
         torch.manual_seed(seed_of(n_slots, recipe.batch_size))
-        for _ in range(_TRIAL_STEPS):
+        # a poisoned slot has poisoned parameters from the second step on
+        for _ in range(2):
             stack.step(X, y)
         return [*stack.trained.values(), *stack.carried.values()]
 
