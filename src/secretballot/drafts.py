@@ -208,15 +208,9 @@ def sweep_drafts(folder: Path, *names: str) -> None:
         return
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if any(_is_draft_of(path.name, name) for name in names):
+            found = _DRAFT.fullmatch(path.name)
+            if found and any(fnmatchcase(found["name"], name) for name in names):
                 _remove_if_dead(path)
-
-
-def _is_draft_of(draft: str, name: str) -> bool:
-    """Return whether `draft` is the name of a draft for `name`, in which ``*`` stands for any
-    characters."""
-    found = _DRAFT.fullmatch(draft)
-    return found is not None and fnmatchcase(found["name"], name)
 
 
 def release_above(place: Path) -> Path | None:

@@ -238,7 +238,10 @@ def _plain_cell(cell: Any) -> Any:
     if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
         cell = cell.real
     if isinstance(cell, float | np.floating):
-        return _plain_float(float(cell))
+        number = float(cell)
+        if math.isnan(number):
+            return ""
+        return int(number) if number.is_integer() else number
     if isinstance(cell, int):
         # Python limits decimal digits
         # Integers of at most this many bits are written out in decimal digits.
@@ -250,13 +253,13 @@ def _plain_cell(cell: Any) -> Any:
     if isinstance(cell, pd.Interval):
         left, right = "[" if cell.closed_left else "(", "]" if cell.closed_right else ")"
         return f"{left}{text_of(cell.left)}, {text_of(cell.right)}{right}"
-    return _plain_time(cell)
-
-
-def _plain_float(number: float) -> float | int | str:
-    if math.isnan(number):
-        return ""
-    return int(number) if number.is_integer() else number
+    # points in time and lengths of time as pandas holds them, where it can
+    with contextlib.suppress(OverflowError, ValueError):
+        if isinstance(cell, datetime.timedelta | np.timedelta64):
+            return pd.Timedelta(cell)
+        if isinstance(cell, np.datetime64):
+            return pd.Timestamp(cell)
+    return cell
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:
@@ -269,15 +272,3 @@ def _plain_decimal(number: decimal.Decimal) -> str:
         return str(number)
     text = f"{number:f}" if number else "0"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _plain_time(cell: Any) -> Any:
-    """Return points in time and lengths of time as pandas holds them, anything else as it is."""
-    try:
-        if isinstance(cell, datetime.timedelta | np.timedelta64):
-            return pd.Timedelta(cell)
-        if isinstance(cell, np.datetime64):
-            return pd.Timestamp(cell)
-    except (OverflowError, ValueError):  # beyond what pandas can hold
-        return cell
-    return cell

@@ -579,7 +579,8 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     if len(getattr(y, "shape", ())) == 2:
         text = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(text, DataConversionWarning, stacklevel=2)
-    if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
+    finite = all(isinstance(label, float) and math.isfinite(label) for label in labels)
+    if finite and not all(label.is_integer() for label in labels):
         raise DataError(
             "Unknown label type: continuous. The learner needs classes; turn the numbers in y into"
             " classes."
@@ -638,10 +639,6 @@ def _as_column(y: Any) -> Any:
         found = f"has {len(shape)} dimensions" if shape else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private targets as one column.")
     return table.ravel()
-
-
-def _are_continuous(labels: Sequence[float]) -> bool:
-    return all(map(math.isfinite, labels)) and not all(label.is_integer() for label in labels)
 
 
 def _place_of_label(label: Any, places: dict[Any, int]) -> int:

@@ -303,10 +303,9 @@ class Stability(Model):
         ParameterError
             If no noise keeps the budget.
         """
-        if self.calibration == "tight":
-            return self._tight_terms(numbers)
         # a printed formula is trusted no more than any other noise: the ledger prices it
-        return self._printed_terms(numbers)
+        tight = self.calibration == "tight"
+        return self._tight_terms(numbers) if tight else self._printed_terms(numbers)
 
     def _tight_terms(self, numbers: _PublicNumbers) -> tuple[Stream | Sampled, int]:
         return self._tight_stream(numbers.budget, numbers, numbers.alpha)
@@ -699,10 +698,19 @@ class _UniversalSession:
         """
         points = check_points(X, self.width)
         if self.endless is None:
-            self._note(points)
+            # those that are new, as far as the first part answers them
+            both, most = np.concatenate([self._points, points]), self.split.first_questions
+            self._points = both[np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]]
             labels = self.first.ask_admitted(points).labels
             if not self.first.left:
-                self._check_known()
+                # points that another process answered; how many were answered is public
+                unknown = self.first.used - len(self._points)
+                if unknown > 0:
+                    raise DataError(
+                        f"{unknown} of {self.first.used} questions were answered before this"
+                        " labeler was made again; ask them again, for nothing, so that they count"
+                        " in the choice of the hypothesis that answers all further ones."
+                    )
                 self.switch(self._points)
         else:
             labels = self.first.stored(points).labels
@@ -777,7 +785,7 @@ class _UniversalSession:
             with contextlib.suppress(LedgerError):
                 self._reserved.close()
         points = np.array(about["points"], dtype=np.float64)
-        cover = points[np.array(about["rows"], dtype=np.int64)]
+        cover = points[about["rows"]]
         # Representatives follow from the public points alone, so the number of one is enough to
         # find it again. Under this request the teachers of the first part are there for the same
         # hypotheses and classes only.
@@ -785,28 +793,6 @@ class _UniversalSession:
         chosen = dichotomies.hypothesis(choice.values.item())
         self.endless = _Endless(chosen, len(dichotomies), points, cover)
         self._table = None
-
-    def _check_known(self) -> None:
-        """Refuse to draw the hypothesis while points are not known that another process answered;
-        how many were answered is public."""
-        unknown = self.first.used - len(self._points)
-        if unknown > 0:
-            raise DataError(
-                f"{unknown} of {self.first.used} questions were answered before this labeler was"
-                " made again; ask them again, for nothing, so that they count in the choice of the"
-                " hypothesis that answers all further ones."
-            )
-
-    def _note(self, points: FloatArray) -> None:
-        """Note those of `points`, of shape (n, n_features), that are new, as far as the first part
-        answers them.
-
-        Points that were asked of another process are not known here.
-        """
-        most = self.split.first_questions
-        if len(self._points) < most:
-            both = np.concatenate([self._points, points])
-            self._points = both[np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]]
 
 
 _DUMMY_ROWS = 60

@@ -948,8 +948,14 @@ class LabelingSession(LabelStream):
         """The columns and types of points, as JSON values."""
         template = self._teachers.template
         if hasattr(template, "iloc"):
-            kinds = [(name, template[name].dtype) for name in template.columns]
-            return {"kind": "frame", "columns": [_column_fields(*column) for column in kinds]}
+            columns = []
+            for name, kind in zip(template.columns, template.dtypes, strict=True):
+                more = None
+                # the name of a categorical type does not say its categories
+                if isinstance(kind, pd.CategoricalDtype):
+                    more = [kind.categories.tolist(), bool(kind.ordered)]
+                columns.append([name, str(kind), more])
+            return {"kind": "frame", "columns": columns}
         kind = "sparse" if sparse.issparse(template) else "array"
         return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
@@ -1105,13 +1111,6 @@ class LabelingSession(LabelStream):
         return certified_labels(
             done, rows, plan_of(self.planned, rounds, {"name": "session"}, left)
         )
-
-
-def _column_fields(name: Any, kind: Any) -> list[Any]:
-    # the name of a categorical type does not say its categories
-    if isinstance(kind, pd.CategoricalDtype):
-        return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
-    return [name, str(kind), None]
 
 
 def _session_file(vault: Path, request: str) -> Path:

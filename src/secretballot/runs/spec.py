@@ -831,11 +831,12 @@ class Sources:
         for name, value in fields.items():
             if name not in groups():
                 raise _unknown(name)
-            if name in self._planned and not _same(name, value, self._planned[name]):
+            given, planned = _text(value), _text(self._planned.get(name, value))
+            if given != planned and _as_number(given) != _as_number(planned):
                 raise refusal(
                     name,
-                    f" is {shown(shown_place(_text(value)))} and the plan has"
-                    f" {shown(shown_place(_text(self._planned[name])))}; leave one of the two out.",
+                    f" is {shown(shown_place(given))} and the plan has"
+                    f" {shown(shown_place(planned))}; leave one of the two out.",
                 )
             self.given[name] = value
 
@@ -933,22 +934,17 @@ def _unknown(name: str, where: str = "") -> ParameterError:
     return ParameterError(f"There is no setting {shown(name)}{where}; {advice}")
 
 
-def _same(name: str, one: Any, other: Any) -> bool:
-    """Return whether two values of a setting mean the same, however they are written."""
-    return bool(_text(one) == _text(other)) or _as_number(one) == _as_number(other) is not None
-
-
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
 
 
-def _as_number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
+def _as_number(text: str) -> float | str:
+    """Return what compares equal for two texts of one number."""
+    with suppress(ValueError):
+        return float(text)
+    return text
 
 
 def read_toml(file: Path) -> Json:

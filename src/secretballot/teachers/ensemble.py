@@ -593,14 +593,6 @@ class Poll(NamedTuple):
             yield slice(start, stop), row_block(self.X, start, stop)
 
 
-def _fixed_vote(number: int, n_classes: int) -> int:
-    """Return the class for which a teacher that could not be trained always votes.
-
-    A rule that reads no data.
-    """
-    return number % n_classes
-
-
 def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> CountArray:
     """Count the votes of some teachers, asked one by one.
 
@@ -624,9 +616,9 @@ def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> Coun
         # a teacher's randomness follows from its number, not from who was asked before it
         work, seed = partial(_votes_on_all, model, poll), seed_of(poll.random_state, number, 1)
         votes = None if model is None else alone(work, seed, poll.settings)
-        # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
-        # private
-        counts[every_row, _fixed_vote(number, poll.n_classes) if votes is None else votes] += 1
+        # a teacher that cannot vote still casts one vote, for a class that its number fixes: how
+        # many failed is private
+        counts[every_row, number % poll.n_classes if votes is None else votes] += 1
     return counts
 
 
