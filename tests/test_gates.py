@@ -209,7 +209,7 @@ METHODS = {
 CATCHES = {
     "a file that cannot be read ends the run": {
         "data/reading.py:_file_system",
-        "data/reading.py:attempt",
+        "data/reading.py:_attempt",
     },
     "a file of what can be had again, or of public points": {"teachers/ensemble.py:_read_models"},
     "what an engine fails at ends the run": {

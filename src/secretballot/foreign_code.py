@@ -30,8 +30,8 @@ from secretballot._seeded import own_global_states, seed_generators
 from secretballot._typing import BoolArray, IntArray, JsonView
 from secretballot.exceptions import ResourceError
 
-S = TypeVar("S")
-T = TypeVar("T")
+_S = TypeVar("_S")
+_T = TypeVar("_T")
 
 _BROKEN = "code that failed once fails at everything since"
 _OTHER_RESOURCE = "memory, threads or files ran out"
@@ -102,7 +102,7 @@ def _error_message(error: BaseException) -> str:
         return name
 
 
-def result_of(work: Callable[[], T]) -> T | None:
+def result_of(work: Callable[[], _T]) -> _T | None:
     """Return what foreign code makes of one unit or shard, None where it fails at its content.
 
     Raises
@@ -130,7 +130,7 @@ def result_of(work: Callable[[], T]) -> T | None:
     return None
 
 
-def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
+def each_alone(ask: Callable[[_S], _T], parts: Iterable[_S]) -> list[_T | None]:
     """Return what foreign code makes of each part by itself; None where it fails at its content.
 
     Parameters
@@ -152,8 +152,8 @@ def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
     Sensitivity : every result follows from its own part, if the code keeps nothing from one part
         to the next.
     """
-    found: list[T | None] = []
-    answered: list[S] = []
+    found: list[_T | None] = []
+    answered: list[_S] = []
     for part in parts:
         found.append(result_of(partial(ask, part)))
         if found[-1] is not None:
@@ -165,7 +165,7 @@ def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
     return found
 
 
-def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
+def rows_alone(ask: Callable[[Any], _T], table: Any) -> list[_T | None]:
     """Return the same of each row of a table.
 
     Parameters
@@ -181,7 +181,7 @@ def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
     """
     table = table.tocsr() if hasattr(table, "tocsr") else table
 
-    def ask_afresh(row: int) -> T:
+    def ask_afresh(row: int) -> _T:
         seed_generators(0)  # else what one row draws would move the draws of all others
         return ask(_single_row(table, row))
 
@@ -233,7 +233,7 @@ def is_exact(thing: object) -> bool:
     return f"{type(thing).__module__}.".startswith(_EXACT)
 
 
-def result_once_seeded(work: Callable[[], T]) -> T | None:
+def result_once_seeded(work: Callable[[], _T]) -> _T | None:
     """Return `result_of` the work, done again where it was the first to import torch.
 
     Torch's generators can be seeded for a step only once torch is there: what a step drew from them

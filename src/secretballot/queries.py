@@ -222,7 +222,7 @@ class CheckedSelector(QuerySelector):
 
 
 @dataclass(frozen=True)
-class LabelledRows:
+class _LabelledRows:
     """Rows of the pool with released labels.
 
     Attributes
@@ -241,15 +241,15 @@ class LabelledRows:
     asked: IntArray
 
     @classmethod
-    def none(cls) -> "LabelledRows":
+    def none(cls) -> "_LabelledRows":
         """Return what is known before the first answer."""
         nothing = np.empty(0, dtype=np.int64)
         return cls(nothing, nothing, np.empty(0), nothing)
 
-    def among(self, rows: IntArray) -> "LabelledRows":
+    def among(self, rows: IntArray) -> "_LabelledRows":
         """Return the part that belongs to `rows`, of shape (k,)."""
         kept = np.isin(self.rows, rows)
-        return LabelledRows(
+        return _LabelledRows(
             self.rows[kept],
             self.labels[kept],
             self.weights[kept],
@@ -262,7 +262,7 @@ class LabelledRows:
         return len(np.unique(self.labels))
 
 
-def _labelled_rows(released: ReleasedLabels) -> LabelledRows:
+def _labelled_rows(released: ReleasedLabels) -> _LabelledRows:
     """Return the answered queries of a release.
 
     The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
@@ -281,7 +281,7 @@ def _labelled_rows(released: ReleasedLabels) -> LabelledRows:
         # 2 Phi(x) - 1 = erf(x / sqrt 2)
         weights = erf(gap / (noise * np.sqrt(2.0)))
     answered = labels >= 0  # -1 stands for a query without an answer
-    return LabelledRows(queries[answered], labels[answered], weights[answered], queries)
+    return _LabelledRows(queries[answered], labels[answered], weights[answered], queries)
 
 
 def _scaled_points(X: Any) -> Any:
@@ -491,7 +491,7 @@ class _PoolLearner:
             warnings.simplefilter("ignore", ConvergenceWarning)
             return clone(self._template).fit(take_rows(self.X, rows), labels, **given)
 
-    def fit_known(self, known: LabelledRows) -> Any:
+    def fit_known(self, known: _LabelledRows) -> Any:
         """Return a model fitted to what is known, with the weights of the answers."""
         return self.fit(known.rows, known.labels, known.weights)
 
@@ -602,7 +602,7 @@ class _UncertaintySampling(QueryStrategy):
         """Return how unsure one fitted model is about each point, at least 0, shape (n,)."""
 
     def _doubt_of_rows(
-        self, learner: _PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
+        self, learner: _PoolLearner, known: _LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
         """Return how unsure the learner is about each row, at least 0, shape (len(rows),)."""
         model = learner.fit_known(known)
@@ -671,7 +671,7 @@ class CommitteeSampling(_UncertaintySampling):
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
 
     def _doubt_of_rows(
-        self, learner: _PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
+        self, learner: _PoolLearner, known: _LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
         rng = np.random.default_rng(seeds)
         n = len(known.rows)
@@ -701,7 +701,7 @@ class _UncertaintySelector(QuerySelector):
         # The cold start plans for at least so many points, even if they are asked one by one.
         planned = max(default_round_size(pool.n_queries), 10)
         self._cold = strategy._cold_start.start(replace(pool, n_queries=planned))
-        self._known = LabelledRows.none()
+        self._known = _LabelledRows.none()
         self._free = np.ones(pool.n_points, dtype=np.bool_)
 
     def propose(self, n: int) -> IntArray:
@@ -767,7 +767,7 @@ class _ExactRegion:
         """Ask the version space about `rows`; shape (n_rows,)."""
         return self._space.disagreement_region(take_rows(self._X, rows))
 
-    def update(self, known: LabelledRows, slack: float) -> None:
+    def update(self, known: _LabelledRows, slack: float) -> None:
         """Restrict the version space."""
         self._space = self._space.restrict(
             take_rows(self._X, known.rows), known.labels, slack, known.weights
@@ -791,7 +791,7 @@ class _OracleRegion:
 
     def __init__(self, fits: _PoolLearner) -> None:
         self._fits = fits
-        self._known = LabelledRows.none()
+        self._known = _LabelledRows.none()
         self._models: list[Any] = []  # the best one, then others within its slack
         self._most = 0.0  # mistakes, as far as they are weighed
 
@@ -811,7 +811,7 @@ class _OracleRegion:
                 inside |= self._fits.predict(found, rows) != labels
         return inside
 
-    def update(self, known: LabelledRows, slack: float) -> None:
+    def update(self, known: _LabelledRows, slack: float) -> None:
         """Fit the best model to the answers, and keep of the others those within its slack."""
         if known.n_classes < 2:
             return
@@ -826,7 +826,7 @@ class _OracleRegion:
             if place != best and mistakes[place] <= self._most and len(self._models) <= 40:
                 self._models.append(model)
 
-    def _unforced_models(self, known: LabelledRows) -> list[Any]:
+    def _unforced_models(self, known: _LabelledRows) -> list[Any]:
         """Return a fit to the answers, and refits without its mistakes."""
         # The learner minimises another loss, in which points it gets wrong pull it off others.
         models: list[Any] = []
@@ -908,7 +908,7 @@ class _StreamSelector(QuerySelector):
         order: IntArray,
     ) -> None:
         self._region, self._slack, self._order = region, slack, order
-        self._known = LabelledRows.none()
+        self._known = _LabelledRows.none()
         # requested, of which some are not yet proposed; and answers that the region knows
         self._requested = self._waiting = np.empty(0, dtype=np.int64)
         self._learnt = 0

@@ -15,11 +15,11 @@ from secretballot.queries import (
     CheckedSelector,
     ClusterSampling,
     DisagreementSampling,
-    LabelledRows,
     PassiveSampling,
     PublicPool,
     QuerySelector,
     QueryStrategy,
+    _LabelledRows,
     _OracleRegion,
     _PoolLearner,
     _spread_over,
@@ -117,7 +117,7 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack):
     labels[[2, 17]] ^= 1
     whole = Thresholds("either").version_space()
     region = _OracleRegion(_PoolLearner(LINEAR, pool_of(X)))
-    region.update(LabelledRows(rows, labels, np.ones(20), rows), slack)
+    region.update(_LabelledRows(rows, labels, np.ones(20), rows), slack)
     found = region.contains(np.arange(40))
     outermost = region._most - 2.0  # the best threshold makes two
     assert slack <= outermost < slack + 1.1

@@ -274,7 +274,7 @@ def test_an_interrupted_run_finds_its_shards_and_teachers_again(tmp_path, unit, 
         with pytest.raises(KeyboardInterrupt):
             run(spec)
     monkeypatch.setattr(
-        "secretballot.teachers.ensemble.trained",
+        "secretballot.teachers.ensemble._trained",
         lambda recipe, source, waiting, workers, **more: (fitted.append(one) for one in waiting),
     )
     assert run(spec).resumed

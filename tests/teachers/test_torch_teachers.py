@@ -16,7 +16,7 @@ import secretballot as sb
 from ensembles import ensemble_of
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import torch_classifier as classifier
-from secretballot.teachers.torch_classifier import Recipe, _keeps_apart, _slot_bytes, _Stack
+from secretballot.teachers.torch_classifier import _keeps_apart, _Recipe, _slot_bytes, _Stack
 
 pytestmark = [
     pytest.mark.xdist_group("torch"),
@@ -164,7 +164,7 @@ def test_one_slot_learns_what_torch_itself_does():
         )
         optimiser = make(module.parameters())
         settings = {"lr": 0.01, "weight_decay": 0.1} | ({"momentum": 0.8} if name == "sgd" else {})
-        recipe = Recipe(lambda m=module: m, 5, 10, name, tuple(settings.items()), "cpu")
+        recipe = _Recipe(lambda m=module: m, 5, 10, name, tuple(settings.items()), "cpu")
         stack = _Stack.fresh(recipe, [5, 6])
         stack.trained = {key: one.clone() for key, one in stack.trained.items()}
         first = {key: one.detach().clone() for key, one in module.named_parameters()}

@@ -45,19 +45,19 @@ from secretballot.data.cells import (
 )
 from secretballot.exceptions import DataError
 
-Cells: TypeAlias = "pd.Series[Any]"
+_Cells: TypeAlias = "pd.Series[Any]"
 #: Parts of a column by name, as JSON has them.
-Parts = Mapping[str, Any]
+_Parts = Mapping[str, Any]
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
 
 # What a schema may say of a column; the description is what a message says it must be. Texts are
 # checked by functions of ours: pydantic knows no lone surrogates.
-Text = Annotated[str, PlainValidator(str)]
+_Text = Annotated[str, PlainValidator(str)]
 _MOST: Json = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
-Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
-Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
+_Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
+_Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
 _TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
 
 
@@ -70,7 +70,7 @@ class Column(Model):
         Name of the column.
     """
 
-    name: Text
+    name: _Text
 
     kind: ClassVar[str]
     #: What its cells are, for messages.
@@ -95,7 +95,7 @@ class Column(Model):
 class IgnoredColumn(Column):
     """A column that is no feature; `reason` says why, for the person who runs the program."""
 
-    reason: Text = "declared so"
+    reason: _Text = "declared so"
 
     kind = "ignored"
     holds = "categories"
@@ -105,7 +105,7 @@ class FeatureColumn(Column, ABC):
     """A column that is encoded."""
 
     @classmethod
-    def of_public(cls, name: str, cells: Cells, **given: Any) -> Self | None:
+    def of_public(cls, name: str, cells: _Cells, **given: Any) -> Self | None:
         """Return a column with all that public cells say of it, None where they say nothing.
 
         Parameters
@@ -119,7 +119,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -130,11 +130,11 @@ class FeatureColumn(Column, ABC):
         """Type of what is kept of a cell."""
 
     @abstractmethod
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
         """Return what is kept of the cells, shape (n_rows, ...), and which of them say nothing that
         the column has a place for."""
 
-    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: _Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows, ...), and which of them are missing or
         strange."""
         kept, unread = self.kept(cells)
@@ -156,7 +156,7 @@ class _ColumnOfTexts(FeatureColumn):
         """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
         the column has a place for."""
 
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
         codes, texts = coded_texts(cells)
         kept, unread = self._read(texts)
         return kept[codes], unread[codes]
@@ -178,9 +178,9 @@ class NumericColumn(FeatureColumn):
         Whether texts with a decimal comma are numbers as well.
     """
 
-    median: Number
-    center: Number
-    scale: Scale
+    median: _Number
+    center: _Number
+    scale: _Scale
     indicator: _TrueOrFalse
     decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
 
@@ -188,7 +188,7 @@ class NumericColumn(FeatureColumn):
     holds = "numbers"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
         """Return what public cells say, None where none is a number."""
         numbers = numbers_of(cells, decimal_comma=given.get("decimal") == ",")
         finite = numbers[np.isfinite(numbers)]
@@ -211,7 +211,7 @@ class NumericColumn(FeatureColumn):
         """Type of what is kept of a cell: its number, nan without one."""
         return np.dtype(np.float64)
 
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
         """Return the numbers, shape (n_rows,), and which cells hold none."""
         numbers = numbers_of(cells, decimal_comma=self.decimal == ",")
         return numbers, np.isnan(numbers)
@@ -294,7 +294,7 @@ class CategoricalColumn(OneHotColumn):
     holds = "categories"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -348,7 +348,7 @@ class DateColumn(_ColumnOfTexts):
         PlainSerializer(iso_text),
         Field(description="a date such as 2020-02-29"),
     ]
-    scale: Scale
+    scale: _Scale
     parts: Annotated[
         tuple[Literal["month", "day", "weekday", "hour"], ...],
         Field(description=f"a list of {', '.join(DATE_PARTS)}"),
@@ -359,7 +359,7 @@ class DateColumn(_ColumnOfTexts):
     holds = "dates"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
         codes, texts = coded_texts(cells)
@@ -448,16 +448,16 @@ class VectorColumn(FeatureColumn):
     """
 
     center: Annotated[
-        tuple[Number, ...],
+        tuple[_Number, ...],
         Field(min_length=1, description="a list of numbers, one for each place of a vector"),
     ]
-    scale: Scale
+    scale: _Scale
 
     kind = "vector"
     holds = "vectors"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
@@ -486,7 +486,7 @@ class VectorColumn(FeatureColumn):
         """Type of what is kept of a cell: its numbers in single precision, nan without them."""
         return np.dtype((np.float32, (self.width,)))
 
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
         """Return the vectors, shape (n_rows, width), and which cells hold none."""
         vectors = vectors_of(cells, self.width)
         return vectors.astype(np.float32), np.isnan(vectors[:, 0])
@@ -579,7 +579,7 @@ class _WordsColumn(_TextColumn):
     width: Annotated[_Width, Field(exclude=True)] = 300
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
         width = given.get("width", cls.model_fields["width"].default)

@@ -52,7 +52,7 @@ from secretballot.data.tally import (
 )
 from secretballot.exceptions import Argument, DataError, SecretBallotError
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 _LEFT_OUT = (".", "_")
@@ -116,7 +116,7 @@ class _TableFile:
             with self.opened() as content:
                 return hashlib.file_digest(content, "sha256").hexdigest()
 
-        return attempt(read, partial(_why_unread, repr(self.shown)))
+        return _attempt(read, partial(_why_unread, repr(self.shown)))
 
     def signature(self) -> tuple[int, int]:
         """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
@@ -169,7 +169,7 @@ class TableSource:
             If one is not there any more.
         """
         return {
-            file.path: attempt(file.signature, partial(_why_unread, repr(file.shown)))
+            file.path: _attempt(file.signature, partial(_why_unread, repr(file.shown)))
             for file in self.files
         }
 
@@ -284,7 +284,7 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
         inside = about.type == fs.FileType.Directory
         return about, system.get_file_info(fs.FileSelector(path, recursive=True)) if inside else []
 
-    about, found = attempt(
+    about, found = _attempt(
         listed,
         lambda error: (
             f"{where} cannot be reached ({type(error).__name__}); give credentials as its file"
@@ -445,7 +445,7 @@ def _why_unread(where: str, error: Exception) -> str:
     return f"{where} cannot be read ({reason}); check the path."
 
 
-def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
+def _attempt(call: Callable[[], _T], why: Callable[[Exception], str]) -> _T:
     """Return what a call comes to.
 
     File systems and readers raise, and warn of, what they like, with addresses, keys and cells in
@@ -468,9 +468,9 @@ def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
     raise DataError(sentence)
 
 
-def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]:
-    """Yield blocks, each by `attempt`."""
-    while (block := attempt(partial(next, blocks, None), why)) is not None:
+def _guarded(blocks: Iterator[_T], why: Callable[[Exception], str]) -> Iterator[_T]:
+    """Yield blocks, each by `_attempt`."""
+    while (block := _attempt(partial(next, blocks, None), why)) is not None:
         yield block
 
 
@@ -611,11 +611,11 @@ def _file_blocks(
     else:
         blocks, why = _csv_blocks(file, where, rows, has_header), partial(_why_no_csv, file)
         name = file.encoding or "utf-8"
-        if attempt(lambda: "\0" in start.decode(name, "ignore"), partial(why, where)):
+        if _attempt(lambda: "\0" in start.decode(name, "ignore"), partial(why, where)):
             if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise DataError(_why_no_text(file, where, "utf-16"))
             raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
-    for frame in guarded(blocks, partial(why, where)):
+    for frame in _guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
@@ -629,7 +629,7 @@ def _start_of(file: _TableFile, where: str) -> bytes:
         with file.opened() as content:
             return bytes(content.read(_START))
 
-    return attempt(read, partial(_why_unread, where))
+    return _attempt(read, partial(_why_unread, where))
 
 
 def is_local_file(place: Place) -> bool:
@@ -652,7 +652,7 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
         where = f"The {role} {file.shown!r}"
         start = _start_of(file, where)
         if start[:4] == _PARQUET:
-            total += attempt(partial(_parquet_rows, file, where), partial(_why_no_parquet, where))
+            total += _attempt(partial(_parquet_rows, file, where), partial(_why_no_parquet, where))
         else:
             lines = max(1, start.count(b"\n") + start.count(b"\r"))
             total += lines * signatures[file.path][0] // max(1, len(start))
@@ -956,7 +956,7 @@ def _npy_blocks(path: Place) -> Iterator[Block]:
         raise DataError(f"{where} is on another machine; copy it here, or give CSV or Parquet.")
     # a memory map checks the header's claim against the file's size and never unpickles
     opened = partial(np.lib.format.open_memmap, file.path, mode="r")
-    table: AnyArray = attempt(opened, lambda error: why)
+    table: AnyArray = _attempt(opened, lambda error: why)
     for block in blocks_of(vote_table(table, "votes")):
         if block.dtype.kind == "U":
             # numpy takes any four bytes for a character, Python does not

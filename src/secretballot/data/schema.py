@@ -362,8 +362,8 @@ def _of_cells(share: float) -> str:
     return "all public cells" if share == 1 else f"{100 * share:.1f} % of the public cells"
 
 
-FORMAT = "secretballot/schema"
-VERSION = 4
+_FORMAT = "secretballot/schema"
+_VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -645,8 +645,8 @@ class Schema:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
         columns = {column.name: column.to_json() for column in self.columns}
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": _FORMAT,
+            "version": _VERSION,
             "columns": columns,
             **({} if self.classes is None else {"classes": list(self.classes)}),
             **({"target": list(self.target)} if self.target else {}),
@@ -692,11 +692,11 @@ def _on_one_scale(columns: tuple[Column, ...], public: pd.DataFrame) -> tuple[Co
 def _check_header(declared: object) -> None:
     if not isinstance(declared, Mapping) or not isinstance(declared.get("columns"), Mapping):
         raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
-    stated = declared.get("format", FORMAT), declared.get("version", VERSION)
-    if stated != (FORMAT, VERSION):
+    stated = declared.get("format", _FORMAT), declared.get("version", _VERSION)
+    if stated != (_FORMAT, _VERSION):
         raise DataError(
             f"The schema has the format {shown(stated[0])} and version {shown(stated[1])}; this"
-            f" program reads {FORMAT!r} of version {VERSION}, so use the program that wrote it."
+            f" program reads {_FORMAT!r} of version {_VERSION}, so use the program that wrote it."
         )
     classes, target = declared.get("classes", [0, 1]), declared.get("target", [])
     named = isinstance(target, list) and all(isinstance(name, str) for name in target)

@@ -25,10 +25,10 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
-FOLDER, _SHARDS_FOLDER = "table", "shards"  # in the vault
+_FOLDER, _SHARDS_FOLDER = "table", "shards"  # in the vault
 _ABOUT = "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.
-PERSONS, SHARDS = PARTS = ("persons-", "shards-")
+PERSONS, SHARDS = _PARTS = ("persons-", "shards-")
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
 _DEALT_BYTES = 2**26  # of rows that are sorted at once
@@ -245,7 +245,7 @@ class StoredTable(Private):
         self.n_columns = len(cells.feature_names)
         self.row_type = row_type(cells, classes, unit_name)
         self._about = about
-        self._files = StoredShards(vault / FOLDER, cells, self.row_type, about.sizes, about.serial)
+        self._files = StoredShards(vault / _FOLDER, cells, self.row_type, about.sizes, about.serial)
 
     @classmethod
     def found(
@@ -262,7 +262,7 @@ class StoredTable(Private):
         identity : str
             Digest of all that shaped the rows; private.
         """
-        about = _read_about(vault / FOLDER)
+        about = _read_about(vault / _FOLDER)
         if about is None or about.identity != identity:
             return None
         table = cls(vault, cells, classes, unit_name, about)
@@ -328,7 +328,7 @@ class TableWriter:
         self._place = make_vault(vault), cells, classes, unit_name
         self._type = row_type(cells, classes, unit_name)
         forget_table(vault)
-        self._files = _RowWriter(Path(vault) / FOLDER, self._type, 1)
+        self._files = _RowWriter(Path(vault) / _FOLDER, self._type, 1)
 
     def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
         """Write rows behind those that are there.
@@ -397,8 +397,8 @@ class _RowWriter:
 def forget_table(vault: Path) -> None:
     """Remove the table that is kept in a vault, if there is one, and the parts of it that a fit
     which was killed has left there."""
-    _remove_folder(vault / FOLDER)
-    for name in PARTS:
+    _remove_folder(vault / _FOLDER)
+    for name in _PARTS:
         for left in vault.glob(f"{name}*"):
             shutil.rmtree(left, ignore_errors=True)
 

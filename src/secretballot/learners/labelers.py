@@ -244,7 +244,7 @@ def _random_words(n: int) -> NDArray[np.uint64]:
 
 _PRINTED_DIVISOR = 56  # Nandi and Bassily 2020, Algorithm 3, line 1: n' = epsilon n / 56
 
-Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+_Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ class Stability(Model):
 
     name: ClassVar[str] = "stability"
 
-    beta: Chance = 0.05
+    beta: _Chance = 0.05
     max_abstentions: Count | None = None
     calibration: Literal["tight", "paper"] = "tight"
 
@@ -418,7 +418,7 @@ class Universal(Agnostic):
 
     n_first: Count | None = None
     n_cover: Count | None = None
-    epsilon_share: Chance = 0.5
+    epsilon_share: _Chance = 0.5
 
     def split(self, numbers: _PublicNumbers, vc_dimension: int) -> "_BudgetSplit":
         """Return what each part may cost.

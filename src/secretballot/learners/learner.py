@@ -46,7 +46,7 @@ from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +165,7 @@ class _LearnerState:
         return _made_of(type(self), copy.deepcopy(vars(self), memo))
 
 
-def _made_of(kind: type[T], attributes: Json) -> T:
+def _made_of(kind: type[_T], attributes: Json) -> _T:
     one = object.__new__(kind)
     one.__dict__.update(attributes)
     return one

@@ -67,22 +67,22 @@ _MAX_UNSTABLE = 1000
 #: student expects.
 _THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
 #: Mechanisms that stop at the T-th abstention, and what finds their noise.
-STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
+_STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
     "abstention-table": calibrate_abstention_table,
 }
 #: The mechanism whose promise needs no delta.
 _PURE: Literal["laplace"] = "laplace"
 #: The mechanism that draws labels of two classes from a table of chances.
-TABLE = "vote-table"
+_TABLE = "vote-table"
 #: Mechanisms of votes on classes, and the settings that each of them has.
 _OF_CLASSES: dict[str, Names] = {
     "auto": (),
     "labels": (),
     "counts": (),
-    TABLE: (),
+    _TABLE: (),
     _PURE: ("release",),
-    **dict.fromkeys(STREAMS, ("max_abstentions",)),
+    **dict.fromkeys(_STREAMS, ("max_abstentions",)),
     "confident": ("threshold", "max_answers"),
     "interactive": ("threshold", "max_answers", "confidence"),
 }
@@ -138,11 +138,11 @@ def choose_terms(
     noise = _noise_of(name)
     if n_queries is None and rounds is not None:
         n_queries = _choose_label_queries(budget, pool, noise=noise)
-    if name in STREAMS:
+    if name in _STREAMS:
         stop = own.get("max_abstentions")
         if stop is None:
             stop = _choose_max_abstentions(budget, teachers_of(pool), name)
-        event = STREAMS[name](budget, check_count("max_abstentions", stop))
+        event = _STREAMS[name](budget, check_count("max_abstentions", stop))
         stream = stream_mechanism(event, teachers_of(pool))
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
     of_use = counts and name in ("auto", _PURE)
@@ -156,7 +156,7 @@ def choose_terms(
 
 def _noise_of(name: str) -> str:
     """Return "gaussian", "laplace", or what draws labels from a table of chances."""
-    return name if name in (_PURE, TABLE) else "gaussian"
+    return name if name in (_PURE, _TABLE) else "gaussian"
 
 
 def _noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> Terms:
@@ -167,7 +167,7 @@ def _noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: s
     ParameterError
         If nothing keeps the budget.
     """
-    if noise == TABLE:
+    if noise == _TABLE:
         return Terms(table_labels(budget, shape), shape, budget)
     return Terms(noisy_votes(budget, shape, release=release, noise=noise), shape, budget)
 
@@ -276,7 +276,7 @@ def _choose_max_abstentions(
     n_teachers : int
     mechanism : {"sparse-vector", "abstention-table"}
     """
-    calibrate = STREAMS[mechanism]
+    calibrate = _STREAMS[mechanism]
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
     holds = _last_that_holds(
         lambda t: needed_distance(calibrate(budget, t)) <= distance, _MAX_UNSTABLE

@@ -195,7 +195,7 @@ def _problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -
     return None
 
 
-FILE = "teachers.pickle"
+_FILE = "teachers.pickle"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -479,7 +479,7 @@ def teachers_of_table(
     digest, mine, kept = str(joblib.hash(identity, hash_name="sha1")), None, _kept_in(place)
     if kept is None:
         mine = fit()
-        keep_secret(place / FILE, mine.packed((serial, digest, public)))
+        keep_secret(place / _FILE, mine.packed((serial, digest, public)))
         kept = _kept_in(place)  # perhaps those of another process
     assert kept is not None
     teachers, of_identity = kept
@@ -504,7 +504,7 @@ def _kept_in(vault: Path) -> tuple[TrainedTeachers, str] | None:
     DataError
         If the file is damaged, not our own, or of other library versions.
     """
-    content = read_secret(vault / FILE, own=True)
+    content = read_secret(vault / _FILE, own=True)
     if content is None:
         return None
     found = TeacherEnsemble.unpacked(content)

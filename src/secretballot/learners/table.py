@@ -259,7 +259,7 @@ _KEY_BYTES = 32
 _ID_BYTES = 8
 _RECORD_IDS = "record.ids"
 _ROWS_TOGETHER = 2**16  # about
-PARTS = 10**6  # shares are whole millionths
+_PARTS = 10**6  # shares are whole millionths
 
 
 def assign_shards(
@@ -338,13 +338,13 @@ def hold_out(
     # Each unit's side must depend on that unit alone: on its position where positions are public,
     # else on a hash of its own id. Exact shares would let one unit move another.
     n = check_count("n_records", n_records)
-    parts = round(check_probability("share", share) * PARTS)
+    parts = round(check_probability("share", share) * _PARTS)
     if check_choice("relation", relation, RELATIONS) == "replace-one":
         refuse_units(units, relation)
         place = np.arange(n, dtype=np.int64)
-        held = (place + 1) * parts // PARTS > place * parts // PARTS
+        held = (place + 1) * parts // _PARTS > place * parts // _PARTS
     else:
-        held = assign_shards(n, PARTS, relation, units, vault=None) < parts
+        held = assign_shards(n, _PARTS, relation, units, vault=None) < parts
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -460,7 +460,7 @@ def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
     return stored
 
 
-def one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
+def _one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
     """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
     unit has a say in it.
 
@@ -620,7 +620,7 @@ class Table(Private):
         for part in self._parts_with_ids():
             chosen = None
             if part.units is not None:
-                chosen = one_record_each(part.units, n_rows(part.rows), key)
+                chosen = _one_record_each(part.units, n_rows(part.rows), key)
             yield from part._replace(units=None).pieces(most, chosen)
 
     def _parts_with_ids(self) -> Iterator[Block]:

@@ -343,7 +343,7 @@ class Method:
             )
 
 
-class Moments(Method):
+class _Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
@@ -385,7 +385,7 @@ class Moments(Method):
         return {"executor": execution.executor, "send_shards": execution.send_shards}
 
 
-class RecordVotes(Method):
+class _RecordVotes(Method):
     """Every record votes at its nearest public points."""
 
     step = "Letting records vote"
@@ -561,7 +561,7 @@ class _CastVotes(_VoteMethod):
         return released, None
 
 
-class Choice(Method):
+class _Choice(Method):
     """The best of a class of hypotheses, or of saved students."""
 
     step = "Choosing"
@@ -719,10 +719,10 @@ def chosen_words(public: JsonView, schema: Schema, classes: Sequence[Any]) -> st
 def method_of(spec: RunSpec) -> Method:
     """Return the method of a run."""
     kinds: dict[str, type[Method]] = {
-        MOMENTS: Moments,
+        MOMENTS: _Moments,
         PATE: _Pate,
-        RECORD_VOTES: RecordVotes,
-        CHOICE: Choice,
+        RECORD_VOTES: _RecordVotes,
+        CHOICE: _Choice,
         VOTES: _CastVotes,
         STREAM: Stream,
     }

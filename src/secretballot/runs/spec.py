@@ -195,23 +195,23 @@ def _line(value: Any) -> Any:
     return value
 
 
-Words = Annotated[Names, BeforeValidator(words_of)]
-Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
-Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
-_Total = Annotated[Pair, AfterValidator(_total)]
-Place = Annotated[Path | str, BeforeValidator(_place)]
+_Words = Annotated[Names, BeforeValidator(words_of)]
+_Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
+_Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
+_Total = Annotated[_Pair, AfterValidator(_total)]
+_Place = Annotated[Path | str, BeforeValidator(_place)]
 _LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
-Account = Annotated[Any, BeforeValidator(_account)]
-Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
-Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
-Number = Annotated[float, BeforeValidator(_not_a_truth)]
+_Account = Annotated[Any, BeforeValidator(_account)]
+_Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+_Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+_Number = Annotated[float, BeforeValidator(_not_a_truth)]
 _Line = Annotated[str, BeforeValidator(_line)]
-Weights = Annotated[
+_Weights = Annotated[
     dict[str, float] | Literal["auto", "none", "balanced"], BeforeValidator(_weights)
 ]
 # a number, or the name of what finds one, such as estimate:epsilon=0.1
-Queries = Annotated[Count | str, Field(union_mode="left_to_right")]
+_Queries = Annotated[_Count | str, Field(union_mode="left_to_right")]
 
 
 def setting(
@@ -307,17 +307,17 @@ class DataSpec(Part):
         left out.
     """
 
-    private: Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
-    public: Place | None = setting(None, "PUBLIC", ARGUMENTS, mark="place")
-    target: Words = setting((), "COL[,COL...]", DATA)
-    classes: Classes | None = setting(None, "A,B", DATA)
-    bounds: Pair | None = setting(None, "LOW,HIGH", DATA)
+    private: _Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
+    public: _Place | None = setting(None, "PUBLIC", ARGUMENTS, mark="place")
+    target: _Words = setting((), "COL[,COL...]", DATA)
+    classes: _Classes | None = setting(None, "A,B", DATA)
+    bounds: _Pair | None = setting(None, "LOW,HIGH", DATA)
     unit: str | None = setting(None, "COL", DATA)
-    drop: Words = setting((), "A,B", DATA)
+    drop: _Words = setting((), "A,B", DATA)
     schema_file: _LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
     columns: Annotated[Json, BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
-    accept_unseen: Words = setting((), "A,B", mark="execution")
-    n_records: Count | None = setting(None, "N")
+    accept_unseen: _Words = setting((), "A,B", mark="execution")
+    n_records: _Count | None = setting(None, "N")
     encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
     public_features: bool = setting(False, "true")
 
@@ -387,11 +387,11 @@ class BudgetSpec(Part):
         Public name of the private data; by default that of its file.
     """
 
-    epsilon: Number | None = setting(None, "E", _PRIVACY)
-    delta: Number | None = setting(None, "D", _PRIVACY)
+    epsilon: _Number | None = setting(None, "E", _PRIVACY)
+    delta: _Number | None = setting(None, "D", _PRIVACY)
     relation: Relation = setting("add-remove")
     total: _Total | None = setting(None, "E,D", _PRIVACY, mark="execution")
-    ledger: Account | None = setting(None, "PLACE", _PRIVACY, mark="place")
+    ledger: _Account | None = setting(None, "PLACE", _PRIVACY, mark="place")
     dataset: str | None = setting(None, panel=_PRIVACY)
 
 
@@ -404,7 +404,7 @@ class _MethodSpec(Part):
         Seed of fits and of the choice of public points; never of the noise.
     """
 
-    random_state: Seed = setting(0, "N")
+    random_state: _Seed = setting(0, "N")
 
 
 class _StudentSpec(_MethodSpec):
@@ -430,7 +430,7 @@ class _MomentsSpec(_StudentSpec):
 
     name: Literal["record-moments"] = "record-moments"
     basis: BasisName = setting("auto", "NAME", METHOD)
-    class_weight: Weights = setting("auto", "HOW", METHOD)
+    class_weight: _Weights = setting("auto", "HOW", METHOD)
 
     @property
     def weights(self) -> str | dict[str, float] | None:
@@ -458,9 +458,9 @@ class _PateSpec(_StudentSpec):
 
     name: Literal["pate"] = "pate"
     teacher: str | None = setting(None, text=f"PATE: {_LEARNERS}; of numbers ridge.", panel=METHOD)
-    n_teachers: Count | None = setting(None, "K", METHOD)
+    n_teachers: _Count | None = setting(None, "K", METHOD)
     mechanism: str = setting("auto")
-    n_queries: Queries | None = setting(None, "L")
+    n_queries: _Queries | None = setting(None, "L")
     strategy: str = setting("passive")
 
 
@@ -476,8 +476,8 @@ class _RecordVotesSpec(_StudentSpec):
     """
 
     name: Literal["record-votes"] = "record-votes"
-    votes_per_record: Count | None = setting(None, "K")
-    n_queries: Count | None = setting(None, "L")
+    votes_per_record: _Count | None = setting(None, "K")
+    n_queries: _Count | None = setting(None, "L")
 
 
 class _ChoiceSpec(_MethodSpec):
@@ -492,8 +492,8 @@ class _ChoiceSpec(_MethodSpec):
     """
 
     name: Literal["semi-private"] = "semi-private"
-    hypotheses: Words = setting(..., "A,B")
-    n_cover: Count | None = setting(None, "N")
+    hypotheses: _Words = setting(..., "A,B")
+    n_cover: _Count | None = setting(None, "N")
 
 
 class _VotesSpec(_MethodSpec):
@@ -517,9 +517,9 @@ class _VotesSpec(_MethodSpec):
     name: Literal["votes"] = "votes"
     kind: VotesKind | None = setting(None, panel=DATA)
     header: HeaderLine | None = setting(None, panel=DATA)
-    n_teachers: Count | None = setting(None, "K", METHOD)
+    n_teachers: _Count | None = setting(None, "K", METHOD)
     mechanism: str = setting("labels", panel=METHOD)
-    n_queries: Count | None = setting(None, "L", METHOD)
+    n_queries: _Count | None = setting(None, "L", METHOD)
 
 
 class _StreamSpec(_MethodSpec):
@@ -539,9 +539,9 @@ class _StreamSpec(_MethodSpec):
 
     name: Literal["stream"] = "stream"
     stream: Annotated[str, AfterValidator(address)] = setting("session", panel=METHOD)
-    n_queries: Count = setting(..., "L", METHOD)
+    n_queries: _Count = setting(..., "L", METHOD)
     teacher: str = setting("logistic", text=f"Teacher: {_LEARNERS}.", panel=METHOD)
-    n_teachers: Count = setting(250, "K", METHOD)
+    n_teachers: _Count = setting(250, "K", METHOD)
     mechanism: Literal["labels", "counts"] = setting("labels", panel=METHOD)
 
 
@@ -572,9 +572,9 @@ class _OutputSpec(Part):
     """
 
     out: _LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
-    evaluate: Place | None = setting(None, "FILE", DATA, mark="place")
+    evaluate: _Place | None = setting(None, "FILE", DATA, mark="place")
     publish_metrics: bool = setting(False, "true", mark="execution")
-    exclude: Words = setting((), "PARTS", mark="execution")
+    exclude: _Words = setting((), "PARTS", mark="execution")
     file_format: Literal["csv", "parquet"] = setting(
         "csv", panel=RUN, mark="execution", alias="format"
     )
@@ -595,7 +595,7 @@ class _ExecutionSpec(Part):
         Answer questions beforehand, such as epsilon,records.
     """
 
-    n_jobs: Count | None = setting(None, "N", mark="execution")
+    n_jobs: _Count | None = setting(None, "N", mark="execution")
     executor: str = setting("local", "WHERE", mark="execution")
     send_shards: bool = setting(False, "true", mark="execution")
     confirm: Annotated[tuple[_Question, ...], BeforeValidator(words_of)] = setting(

@@ -63,7 +63,7 @@ from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.teachers.rows import unit_numbers
 
-PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
+_PRIVATE, _PUBLIC, _TEST = "private file", "public file", "test file"
 
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
 #: column then informs the model of fewer records than it leaves out.
@@ -183,7 +183,7 @@ def _settled_cells(
     expected : TableCells, optional
         Of the public table, whose own share is allowed for.
     """
-    stopping, private = list[str](), role == PRIVATE
+    stopping, private = list[str](), role == _PRIVATE
     for column, share, words in misfits(schema, found, expected):
         if share > STOPS and column.name not in accepted:
             stopping.append(f"column {shown(column.name)}, {words}")
@@ -237,7 +237,7 @@ def _check_labelled_columns(
     # before surplus columns are refused: a name misspelt makes the true one a surplus column
     for target in data.target:
         check_named(frame, target, "its label column with --target", role=role)
-    if role == PRIVATE:
+    if role == _PRIVATE:
         if data.unit is not None:
             check_named(frame, data.unit, "the column of unit ids with --unit", role=role)
         check(extra_allowed=False)
@@ -331,13 +331,13 @@ class RunInputs:
         self.schema, self.public, not_public = public_table(data, watch)
         self._names = declared_names(data, self.schema)
         self.classes = self._names if data.kind == "class" else ()
-        encoding = self.schema.encoding(self.public, role=PUBLIC)
+        encoding = self.schema.encoding(self.public, role=_PUBLIC)
         self.X_public: FloatArray = encoding.matrix
         self.cells: dict[str, TableCells] = {}
-        self._keep_cells(PUBLIC, TableCells.of(encoding))
-        self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
-        known = {} if data.public_features else {PUBLIC: self.X_public}
-        known |= {} if self.test is None else {TEST: self.test.X}
+        self._keep_cells(_PUBLIC, TableCells.of(encoding))
+        self.test = None if evaluate is None else self._labelled(evaluate, _TEST)[0]
+        known = {} if data.public_features else {_PUBLIC: self.X_public}
+        known |= {} if self.test is None else {_TEST: self.test.X}
         rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
         for place, role in enumerate(known):
@@ -351,9 +351,9 @@ class RunInputs:
         """Return why the table of a role is refused, nothing where most cells of all columns fit,
         or may be as they are; tell of other misfits, and of what counts as missing, or as
         "other"."""
-        known = role == PUBLIC and self._data.schema_file is not None
+        known = role == _PUBLIC and self._data.schema_file is not None
         # a public table fits the encoding that was made of it
-        expected = None if known else self.cells[PUBLIC]
+        expected = None if known else self.cells[_PUBLIC]
         accepted, found = self._data.accept_unseen, self.cells[role]
         return _settled_cells(self.schema, found, self._watch, role, accepted, expected)
 
@@ -402,7 +402,7 @@ class RunInputs:
             raw[one.name] = [*texts_of(self.public[one.name]), "", odd]
         frame = pd.DataFrame(raw, dtype=object)
         columns = [one.name for one in self.schema.features for _ in one.feature_names]
-        return RawRows(frame, self.schema.encode(frame, role=PUBLIC), columns)
+        return RawRows(frame, self.schema.encode(frame, role=_PUBLIC), columns)
 
     def _read_private(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read the private table, add its rows, and return its columns."""
@@ -410,7 +410,7 @@ class RunInputs:
         self.repeating_ids = self._ids_of(self.public)
         if _goes_to_disk(place, self.n_columns):
             return self._read_to_disk(place, vault, rows)
-        table, frame = self._labelled(place, PRIVATE)
+        table, frame = self._labelled(place, _PRIVATE)
         self.private, units = table, table.units
         self.n_units = len(frame) if units is None else len(set(units))
         rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
@@ -421,7 +421,7 @@ class RunInputs:
     def _read_to_disk(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read a table that is no local file that fits into memory: rows are encoded block by
         block, and kept in the vault."""
-        data, n_rows = self._data, estimated_rows(place, role=PRIVATE)
+        data, n_rows = self._data, estimated_rows(place, role=_PRIVATE)
         if data.kind != "class" or data.public_features:
             raise refusal(
                 "private",
@@ -434,7 +434,7 @@ class RunInputs:
             self.schema,
             self.classes,
             vault,
-            partial(self._keep_cells, PRIVATE),
+            partial(self._keep_cells, _PRIVATE),
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
@@ -448,7 +448,7 @@ class RunInputs:
         targets = targets_of(data, frame, self._names, role=role)
         encoding = schema.encoding(frame, role=role)
         self._keep_cells(role, TableCells.of(encoding))
-        if role == PRIVATE and data.unit is not None:
+        if role == _PRIVATE and data.unit is not None:
             units = unit_ids(frame, data.unit, role=role)
         return LabelledTable(encoding.matrix, targets, units), frame
 
@@ -485,21 +485,21 @@ def check_files(spec: RunSpec) -> None:
     for name, given in (("public", data.points), ("target", data.target)):
         if not given:
             raise refusal(name, " is missing; give it.")
-    private = checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
-    for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
+    private = checked_source(spec.private, role=_PRIVATE)  # which may be larger than memory
+    for role, place in ((_PUBLIC, data.points), (_TEST, evaluate)):
         if place is None:
             continue
         found = checked_source(place, role=role, whole=True)
-        if found.shares_file(private) and not (role == PUBLIC and data.public_features):
+        if found.shares_file(private) and not (role == _PUBLIC and data.public_features):
             raise _refusal_of(role, evaluate)
 
 
 def _refusal_of(role: str, evaluate: Path | str | None) -> DataError:
     """Return the refusal of the public or the test table, which holds private rows."""
-    where, why = PUBLIC, "public rows are published, so give rows that are known to everybody. If"
+    where, why = _PUBLIC, "public rows are published, so give rows that are known to everybody. If"
     why += " labels alone are private, set data.public_features=true"
-    if role == TEST:
-        where = f"{TEST} {shown_place(evaluate)!r}"
+    if role == _TEST:
+        where = f"{_TEST} {shown_place(evaluate)!r}"
         why = "metrics are exact and have no price, so give public labelled records with --evaluate"
     return DataError(
         f"The {where} holds rows of the private file, more of them than chance explains; {why}."
@@ -568,7 +568,7 @@ def _goes_to_disk(place: Path | str, width: int) -> bool:
     disk: where memory could become short, and wherever it is not one local file."""
     if not is_local_file(place):
         return True
-    matrix = 8 * width * estimated_rows(place, role=PRIVATE)
+    matrix = 8 * width * estimated_rows(place, role=_PRIVATE)
     return max(matrix, GROWTH * source_of(place).size()) > _MOST_IN_MEMORY * memory_bytes()
 
 
@@ -582,7 +582,7 @@ def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, li
     DataError
         If the file or the schema cannot be read, or they do not fit.
     """
-    frame = read_table(data.points or "", role=PUBLIC, encoding=data.encoding)
+    frame = read_table(data.points or "", role=_PUBLIC, encoding=data.encoding)
     for target in data.target:
         if target in frame.columns and not data.public_features:
             watch.note(
@@ -591,7 +591,7 @@ def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, li
                 private=False,
             )
     not_public = [name for name in data.drop if name not in frame.columns]
-    return *schema_of(data, frame, PUBLIC, watch), not_public
+    return *schema_of(data, frame, _PUBLIC, watch), not_public
 
 
 def schema_of(
@@ -658,7 +658,7 @@ def targets_of(data: DataSpec, frame: pd.DataFrame, names: Values, *, role: str)
         columns = [class_indices(frame, name, names, role=role) for name in data.target]
         return np.column_stack(columns) % 2 if data.kind == "labels" else columns[0]
     texts = texts_of(frame[data.target[0]])
-    if role == PRIVATE:
+    if role == _PRIVATE:
         return texts
     numbers = _numbers_of(texts)
     rows = np.flatnonzero(~np.isfinite(numbers))
@@ -762,18 +762,18 @@ def read_to_disk(
             key = partition_key(vault)
             partition = KeyedHashPartition(1, key)
         cells, units, columns = TableCells(), _UnitCount(), Names()
-        for frame in table_blocks(place, role=PRIVATE, rows=_BLOCK_ROWS, encoding=data.encoding):
+        for frame in table_blocks(place, role=_PRIVATE, rows=_BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))
-                _check_labelled_columns(data, frame, schema, role=PRIVATE)
-            index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
+                _check_labelled_columns(data, frame, schema, role=_PRIVATE)
+            index = class_indices(frame, data.target[0], classes, role=_PRIVATE, first_row=first)
             rows, odd = schema.compact(frame)
             cells.add(odd, len(frame))
             digests = None
             if data.unit is not None and partition is not None:
                 digests = partition.digests(
-                    unit_ids(frame, data.unit, role=PRIVATE, first_row=first)
+                    unit_ids(frame, data.unit, role=_PRIVATE, first_row=first)
                 )
                 units.add(digests)
             if beside is not None:
@@ -807,14 +807,14 @@ def _identity(read: list[str], schema: Schema, classes: Values, unit: str | None
 def _kept_whole(place: Place, vault: Path | None) -> Iterator[TableSource]:
     """Refuse files that change while they are read; of what is refused no table stays."""
     # what is reported of the files is reported before they are read
-    source = source_of(place, role=PRIVATE)
+    source = source_of(place, role=_PRIVATE)
     before = source.signatures()
     try:
         yield source
-        if source_of(place, role=PRIVATE).signatures() != before:
+        if source_of(place, role=_PRIVATE).signatures() != before:
             raise DataError(
-                f"The {PRIVATE} {source.shown!r} was changed while it was read; repeat once nothing"
-                " writes to it."
+                f"The {_PRIVATE} {source.shown!r} was changed while it was read; repeat once"
+                " nothing writes to it."
             )
     except DataError:
         if vault is not None:
@@ -900,7 +900,7 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        problem = _settled_cells(schema, cells, Watch(), PRIVATE, data.accept_unseen)
+        problem = _settled_cells(schema, cells, Watch(), _PRIVATE, data.accept_unseen)
         if problem:
             raise DataError(problem)
 
@@ -967,7 +967,7 @@ def check_tables(spec: RunSpec, watch: Watch | None = None) -> Json:
     if inputs.classes and isinstance(table, LabelledTable):
         found = np.bincount(table.targets, minlength=len(inputs.classes))
         counts = dict(zip(map(str, inputs.classes), found.tolist(), strict=True))
-    private, public = inputs.cells[PRIVATE], inputs.cells[PUBLIC]
+    private, public = inputs.cells[_PRIVATE], inputs.cells[_PUBLIC]
     columns = [
         {
             "name": one.name,

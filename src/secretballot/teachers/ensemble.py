@@ -64,10 +64,10 @@ from secretballot.teachers.rows import (
 from secretballot.teachers.votes import vote_margins
 from secretballot.vault import make_vault, read_secret, write_secret
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
-Part = tuple[Any, IntArray]
+_Part = tuple[Any, IntArray]
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ class Shards:
         sizes = np.bincount(shards, minlength=n_teachers)
         self._rows = np.split(order, np.cumsum(sizes)[:-1])
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> _Part:
         """Return a copy of one shard's rows and labels."""
         rows = self._rows[number]
         return take_rows(self._X, rows), self._y[rows]
 
-    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
+    def loader(self, number: int, *, send: bool) -> Callable[[], _Part]:
         """Return what holds one shard."""
         return partial(tuple, self.part(number))
 
@@ -173,7 +173,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     return alone(fit, seed_of(recipe.random_state, number), recipe.settings)
 
 
-def alone(work: Callable[[], T], seed: int, settings: JsonView) -> T | None:
+def alone(work: Callable[[], _T], seed: int, settings: JsonView) -> _T | None:
     """Return what a learner makes of its own part, in silence and with global random states of its
     own; None where it fails.
 
@@ -191,14 +191,14 @@ def alone(work: Callable[[], T], seed: int, settings: JsonView) -> T | None:
         If the machine failed, and not the learner.
     """
 
-    def isolated_work() -> T:
+    def isolated_work() -> _T:
         with isolated(seed, settings):
             return work()
 
     return result_once_seeded(isolated_work)
 
 
-def trained(
+def _trained(
     recipe: Recipe,
     source: ShardSource,
     numbers: Sequence[int],
@@ -241,7 +241,7 @@ def trained(
 
 
 def _train_unit(
-    numbers: Sequence[int], loaders: Sequence[Callable[[], Part]], recipe: Recipe, n_slots: int
+    numbers: Sequence[int], loaders: Sequence[Callable[[], _Part]], recipe: Recipe, n_slots: int
 ) -> list[tuple[int, Any]]:
     """Return (number, teacher or None) for teachers that are trained at once.
 
@@ -279,7 +279,7 @@ def _slots_of(teacher: Any, source: ShardSource) -> int:
 
 
 def _each_slot(
-    work: Callable[[Sequence[Any]], list[T | None]],
+    work: Callable[[Sequence[Any]], list[_T | None]],
     slots: Sequence[Any],
     seed: int,
     settings: JsonView,
@@ -303,14 +303,14 @@ def _each_slot(
 
 
 def ballots(
-    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    ask: Callable[[Recipe, int, Any, Any, Any], _T],
     teacher: Any,
     source: ShardSource,
     X_public: Any,
     *,
     random_state: int = 0,
     progress: Progress | None = None,
-) -> Iterator[T]:
+) -> Iterator[_T]:
     """Yield what a teacher of every shard says of the public points.
 
     Parameters
@@ -379,7 +379,7 @@ def numbers_of_shard(recipe: Recipe, number: int, X: Any, y: FloatArray, points:
         # the seed is the teacher's own: a ballot depends on no other shard
         seed = seed_of(recipe.random_state, number, 3)
         found = alone(
-            lambda: predicted(recipe.fresh(number).fit(rows, targets), points, 0),
+            lambda: _predicted(recipe.fresh(number).fit(rows, targets), points, 0),
             seed,
             recipe.settings,
         )
@@ -391,14 +391,14 @@ def _named_points(
 ) -> tuple[BoolArray, FloatArray]:
     """Return which points a learner of this shard gives the label, and how sure it is of that."""
     model = recipe.fresh(number).fit(X, has)
-    sure = labels = predicted(model, points, 2)
+    sure = labels = _predicted(model, points, 2)
     if hasattr(model, "predict_proba"):
         shares = np.asarray(model.predict_proba(points), dtype=np.float64)
         sure = shares[:, list(model.classes_).index(1)]
     return labels == 1, sure
 
 
-def predicted(model: Any, points: Any, n_classes: int) -> Any:
+def _predicted(model: Any, points: Any, n_classes: int) -> Any:
     """Return what a learner predicts at points, shape (n_points,): class indices, int64; of 0
     classes numbers, float64.
 
@@ -512,7 +512,7 @@ class _LinearStack:
         # around the teachers alone: it takes longer than the product for one row
         with one_thread(), isolated(seed_of(poll.random_state), poll.settings):
             for teacher in np.flatnonzero(~sure).tolist():
-                counts[every_row, predicted(models[teacher], block.copy(), counts.shape[1])] += 1
+                counts[every_row, _predicted(models[teacher], block.copy(), counts.shape[1])] += 1
 
     def _votes_and_distances(self, scores: FloatArray) -> tuple[AnyArray, FloatArray]:
         """Return votes as places in the classes, and how far each is from another, shapes (rows,
@@ -625,7 +625,7 @@ def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> Coun
 def _votes_on_all(model: Any, poll: Poll) -> AnyArray:
     votes = np.empty(n_rows(poll.X), dtype=np.min_scalar_type(poll.n_classes))
     for rows, block in poll.blocks():
-        votes[rows] = predicted(model, block, poll.n_classes)
+        votes[rows] = _predicted(model, block, poll.n_classes)
     return votes
 
 
@@ -682,7 +682,7 @@ class _TeacherStore:
         self._flushed = time.monotonic()
         if waiting and content is not None:
             place = self._folder / f"{self._binding[:16]}-{min(waiting):06d}.teachers"
-            write_secret(place, bound(content, self._binding))
+            write_secret(place, _bound(content, self._binding))
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         # Whatever is wrong with the file, the teachers can be trained again.
@@ -691,7 +691,7 @@ class _TeacherStore:
         return {}
 
 
-def bound(payload: bytes, binding: str) -> bytes:
+def _bound(payload: bytes, binding: str) -> bytes:
     """Return a pickled value as a file holds it: behind its digest, and that of what it depends
     on."""
     return f"{binding} {hashlib.sha256(payload).hexdigest()}\n".encode() + payload
@@ -700,7 +700,7 @@ def bound(payload: bytes, binding: str) -> bytes:
 def _value_in(content: bytes | None, binding: str) -> Any:
     """Return the value of a file, None where it is damaged or depends on something else."""
     _, _, payload = (content or b"").partition(b"\n")
-    return pickle.loads(payload) if content == bound(payload, binding) else None
+    return pickle.loads(payload) if content == _bound(payload, binding) else None
 
 
 def _pickled_model(model: Any) -> bytes | None:
@@ -846,7 +846,7 @@ class TeacherEnsemble:
         waiting = [number for number in range(n_teachers) if number not in finished]
         if progress is not None and finished:
             progress(len(finished), n_teachers)
-        models = trained(recipe, source, waiting, workers, send=send_shards)
+        models = _trained(recipe, source, waiting, workers, send=send_shards)
         # an interrupted fit keeps what it has; the same call goes on from there
         try:
             # closed at once where one of these raises, which takes back what waits elsewhere
@@ -963,7 +963,7 @@ class TeacherEnsemble:
                 "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
                 " learner."
             )
-        return bound(payload, _binding_of(["kept"]))
+        return _bound(payload, _binding_of(["kept"]))
 
     @classmethod
     def unpacked(cls, content: bytes) -> "tuple[TeacherEnsemble, Any] | None":

@@ -39,7 +39,7 @@ from secretballot._validation import refusal, shown
 from secretballot.exceptions import DataError, ResourceError, SecretBallotError
 from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 LOCAL = "local"
 _ENGINES = r"local|dask|ray|dask(?:\+tls)?://\S+:([0-9]{1,5})"
@@ -189,8 +189,8 @@ class Workers:
     stop: Callable[[Any, set[Future[Any]]], None] = _cancel_all
 
     def results(
-        self, work: Callable[..., T], tasks: Iterable[Values], *shared: Any
-    ) -> Generator[T, None, None]:
+        self, work: Callable[..., _T], tasks: Iterable[Values], *shared: Any
+    ) -> Generator[_T, None, None]:
         """Yield what a function returns for each task, in any order.
 
         Parameters
@@ -244,7 +244,7 @@ class Workers:
                 raise ResourceError(as_sentence("the cluster has no worker left"))
 
 
-def _done_by(call: Callable[[], T]) -> T:
+def _done_by(call: Callable[[], _T]) -> _T:
     """Return what a call of the executor comes to; end the run with one sentence where it fails.
 
     Raises

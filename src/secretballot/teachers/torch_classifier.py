@@ -47,7 +47,7 @@ def _import_torch() -> Any:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class _Recipe:
     """How a module is made and trained; public.
 
     Attributes
@@ -92,13 +92,13 @@ class _Stack:
     A stack of one slot is computed as it is, without vectorisation.
     """
 
-    recipe: Recipe
+    recipe: _Recipe
     trained: _Tensors
     carried: _Tensors
     module: Any
 
     @classmethod
-    def fresh(cls, recipe: Recipe, seeds: Sequence[int]) -> "_Stack":
+    def fresh(cls, recipe: _Recipe, seeds: Sequence[int]) -> "_Stack":
         """Return a stack of modules whose first parameters follow from one seed each.
 
         Raises
@@ -199,7 +199,7 @@ def _one_way_to_compute() -> Iterator[None]:
 
 
 @lru_cache(maxsize=64)
-def _slot_bytes(recipe: Recipe, n_features: int) -> int | None:
+def _slot_bytes(recipe: _Recipe, n_features: int) -> int | None:
     """Return about how many bytes one slot takes in a step, None where slots cannot share one.
 
     They cannot where the module cannot be vectorised, or draws random numbers in a way that may
@@ -222,7 +222,7 @@ def _slot_bytes(recipe: Recipe, n_features: int) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def _keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
+def _keeps_apart(recipe: _Recipe, n_features: int, n_slots: int) -> bool:
     """Return whether poison in some slots leaves all others as they were, bit for bit.
 
     Tried on made-up rows with the module, the device and the shapes that the shards will have: once
@@ -267,7 +267,7 @@ def _same_bits(one: Any, other: Any) -> bool:
     return bool(mine == its)
 
 
-def _made_up(recipe: Recipe, n_slots: int, n_features: int) -> tuple[Any, Any]:
+def _made_up(recipe: _Recipe, n_slots: int, n_features: int) -> tuple[Any, Any]:
     """Return a batch of rows and labels for every slot; every module has these labels."""
     torch = _import_torch()
     shape = n_slots, recipe.batch_size
@@ -491,7 +491,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = part[0].shape[1]
         return self
 
-    def _checked_recipe(self) -> Recipe:
+    def _checked_recipe(self) -> _Recipe:
         """Return the checked settings.
 
         Raises
@@ -516,7 +516,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f" is {shown(device)}; it must be 'auto', 'cpu', or a CUDA device as 'cuda:0'.",
             )
         name, settings = named("optimizer", self.optimizer, _OPTIMIZERS)
-        return Recipe(
+        return _Recipe(
             self.module,
             check_count("n_steps", self.n_steps),
             check_count("batch_size", self.batch_size),
@@ -542,7 +542,7 @@ def _finite_rows(X: Any) -> npt.NDArray[np.float32]:
     return rows
 
 
-def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
+def _checked_part(recipe: _Recipe, X: Any, y: Any) -> _Part:
     """Return rows, numbers of their classes, and the classes.
 
     Raises
@@ -561,7 +561,7 @@ def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
 
 
 @lru_cache(maxsize=64)
-def _n_outputs(recipe: Recipe, n_features: int) -> int:
+def _n_outputs(recipe: _Recipe, n_features: int) -> int:
     """Return how many scores the module gives, from rows of zeros."""
     torch = _import_torch()
     with own_global_states(0), _one_way_to_compute(), torch.no_grad():
@@ -570,7 +570,7 @@ def _n_outputs(recipe: Recipe, n_features: int) -> int:
 
 
 def _trained_states(
-    recipe: Recipe, parts: Sequence[_Part | None], seeds: Sequence[int]
+    recipe: _Recipe, parts: Sequence[_Part | None], seeds: Sequence[int]
 ) -> list[Json | None]:
     """Return what every slot has become after all steps; slots without a part learn zeros.
 
