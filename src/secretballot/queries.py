@@ -430,9 +430,8 @@ def _nearest_clusters(
     # Up to this many points k-means looks at all of them in every step.
     family = KMeans if m <= 5_000 else MiniBatchKMeans
     model = family(n, n_init=1, random_state=seed % (1 << 32))
-    with warnings.catch_warnings():
-        # fewer distinct points than clusters: some stay empty
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # fewer distinct points than clusters: some stay empty
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         assigned = np.asarray(model.fit(points, sample_weight=weights).labels_, dtype=np.int64)
     centres = np.asarray(model.cluster_centers_)
     if hasattr(points, "multiply"):  # sparse
@@ -486,9 +485,8 @@ class _PoolLearner:
         """Return a model fitted to rows of the pool, with weights where the learner takes them; all
         of shape (n,)."""
         given = {} if self.weight_name is None else {self.weight_name: weights}
-        with warnings.catch_warnings():
-            # a rough fit serves to choose a question
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # a rough fit serves to choose a question
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             return clone(self._template).fit(take_rows(self.X, rows), labels, **given)
 
     def fit_known(self, known: _LabelledRows) -> Any:

@@ -31,10 +31,9 @@ class Program(Group):
         vars(RUNNING).update(vars(Running()))
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
-        with warnings.catch_warnings():
-            # A foreign learner's warning may quote its data; what matters is reported by the verbs
-            # themselves.
-            warnings.simplefilter("ignore")
+        # A foreign learner's warning may quote its data; what matters is reported by the verbs
+        # themselves.
+        with warnings.catch_warnings(action="ignore"):
             code = guarded(run, as_json="--json" in words)
         vars(RUNNING).update(before)
         sys.exit(code)

@@ -458,8 +458,7 @@ def _attempt(call: Callable[[], _T], why: Callable[[Exception], str]) -> _T:
         returns, and nothing riding along.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return call()
     except SecretBallotError:
         raise

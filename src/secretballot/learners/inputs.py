@@ -45,8 +45,7 @@ def _value_or_none(read: Callable[[], Any]) -> Any:
     """Return what a conversion yields, None where it fails at a cell, whatever the error says: it
     may quote the cell."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return read()
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RuntimeError):
         return None

@@ -3,7 +3,7 @@
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,17 +12,29 @@ import numpy as np
 
 from secretballot._typing import Json, JsonView
 from secretballot._validation import HYPOTHESES, refusal
-from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
-from secretballot.accounting.recipes import Terms
+from secretballot.accounting import (
+    PrivacyBudget,
+    WeakSignalWarning,
+    check_useful,
+    noisy_votes,
+    teacher_shape,
+)
+from secretballot.accounting.recipes import Terms, answer_chance, largest_distance
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    NoisyMeans,
+    SparseVector,
+    VoteQuantiles,
+    teachers_of,
+)
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.exceptions import Argument, DataError
+from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
 from secretballot.learners.moment_stages import N_STAGES
@@ -43,18 +55,9 @@ from secretballot.report.certificate_models import COUNTS_SHARE
 from secretballot.report.raw_columns import refuse_long_vocabularies
 from secretballot.report.student_export import CONVERTS, check_answers, converted_student
 from secretballot.report.student_load import load_student
+from secretballot.report.wording import count_text
 from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs
-from secretballot.runs.questions import (
-    Caution,
-    Watch,
-    cautions_of_ids,
-    cautions_of_noise,
-    cautions_of_price,
-    cautions_of_records,
-    cautions_of_teachers,
-    settle_questions,
-    warnings_dropped,
-)
+from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import (
     CHOICE,
     MOMENTS,
@@ -92,6 +95,11 @@ _LEARNERS: dict[tuple[str, str], type[Learner]] = {
     (CHOICE, "class"): SemiPrivateClassifier,
     (STREAM, "class"): PATEClassifier,
 }
+_STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
+#: Odds of one guess against another change by exp(epsilon), here by more than 20,000.
+_LARGE_EPSILON = 10.0
+#: Records that a program may publish whole, of a thousand.
+_LARGE_DELTA = 1e-3
 _TRIED = 1000  # public rows that a student is tried on
 
 
@@ -216,8 +224,8 @@ class Method:
         self.learner(inputs, None).check_given(Given(**inputs.for_fit))
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
-        yield from cautions_of_records(self.price, stated, inputs.n_units)
-        yield from cautions_of_teachers(quoted.teachers, inputs.n_units)
+        yield from _cautions_of_records(self.price, stated, inputs.n_units)
+        yield from _cautions_of_teachers(quoted.teachers, inputs.n_units)
         yield from cautions_of_ids(inputs.repeating_ids)
         yield from cautions_of_targets(spec.data, inputs, watch)
 
@@ -279,7 +287,7 @@ class Method:
         account."""
         if quoted.rare_class:
             watch.note(quoted.rare_class, private=False)
-        total = settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
+        total = _settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
         if total is not None:
             self.spec = self.spec.with_total(total)
         return self.spec
@@ -295,7 +303,7 @@ class Method:
         model = self.learner(inputs, ledger)
         # the folder's key goes with it, so that a run that is taken up again is not paid twice
         named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
-        with warnings_dropped():
+        with _warnings_dropped():
             model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
         coverage = getattr(model, "coverage_", None)
         if coverage is not None and coverage.is_poor:
@@ -416,7 +424,7 @@ class _VoteMethod(Method):
             {**facts, **terms.public},
             queries=terms.n_points,
             teachers=shape.n_teachers or 0,
-            cautions=tuple(cautions_of_noise(terms, usual)),
+            cautions=tuple(_cautions_of_noise(terms, usual)),
         )
 
 
@@ -472,8 +480,8 @@ class _Pate(_VoteMethod):
             target = Target.of_labels(data.target)
         else:
             target = Target.of_classes(range(sizes.n_classes))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
+        # it is asked about
+        with warnings.catch_warnings(action="ignore", category=WeakSignalWarning):
             guarantee = guarantee_of(data.unit_kind, self.spec.relation)
             voter: Any = self.learner(sizes, None)
             terms: Terms = voter.planned_terms(target, sizes.n_public, guarantee)
@@ -548,7 +556,7 @@ class _CastVotes(_VoteMethod):
         # Rows are chosen by the public seed alone: how clear the votes are is private.
         n_rows, n_asked = inputs.shape.n_queries, self.terms.shape.n_queries
         rows = random_rows(n_rows, n_asked, self.settings.random_state)
-        with warnings_dropped():
+        with _warnings_dropped():
             released = release(
                 inputs,
                 self.terms.mechanism,
@@ -743,3 +751,146 @@ def basis_of_columns(name: str, schema: Schema, X_public: Any) -> str:
     columns = [column for column in schema.columns if not isinstance(column, IgnoredColumn)]
     of_vectors = all(isinstance(column, VectorColumn) for column in columns)
     return "vectors" if name == "auto" and of_vectors and not are_images(X_public) else name
+
+
+# --- what is asked before anything is spent ---
+
+
+def _warnings_dropped() -> Any:
+    """Drop all warnings of what is done inside: a foreign learner's may quote private cells.
+
+    A learner that sets filters of its own, as some libraries do, is not heard either.
+    """
+    return warnings.catch_warnings(record=True, action="ignore")
+
+
+def cautions_of_price(budget: PrivacyBudget) -> Iterator[Caution]:
+    """Yield what is to be asked about a price, whatever it buys."""
+    epsilon, delta = budget.epsilon, budget.delta
+    if epsilon > _LARGE_EPSILON:
+        exponent = math.floor(epsilon / math.log(10))
+        yield Caution(
+            "epsilon",
+            f"epsilon {epsilon:g} protects hardly anything: whether a record was there may change"
+            f" the odds of any outcome by a factor of 10 to the power of {exponent}; 1 is usual,"
+            f" above {_LARGE_EPSILON:g} is a formality.",
+        )
+    if delta > _LARGE_DELTA:
+        yield _careless_delta(delta, f"{_LARGE_DELTA:g}", private=False)
+
+
+def _cautions_of_records(
+    budget: PrivacyBudget, stated: int | None, n_units: int
+) -> Iterator[Caution]:
+    """Yield what is to be asked about the number of records; about the private one, for the
+    curator alone, where none was stated in public."""
+    private = stated is None
+    records = n_units if stated is None else stated
+    who = "the private records" if stated is None else f"the {stated:,} stated records"
+    if budget.delta * records >= 1:
+        yield _careless_delta(budget.delta, f"one over the number of {who}", private=private)
+    mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
+    # Fewer records than this many times the noise taught no method more than the larger class
+    # (Adult, epsilon 0.1 and 1, 20 to 3,000 records).
+    fewest = math.ceil(25 / mu) if mu > 0 else math.inf
+    if records < fewest:
+        yield Caution(
+            "records",
+            f"{who} are fewer than about {fewest:,}, and with so few a release of epsilon"
+            f" {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always naming"
+            " the largest class; use more records, or a larger epsilon.",
+            private,
+        )
+
+
+def _cautions_of_teachers(n_teachers: int | None, n_units: int) -> Iterator[Caution]:
+    """Yield what is to be asked, of the curator alone, where records do not go round."""
+    if n_teachers is not None and n_units < n_teachers:
+        yield Caution(
+            "teachers",
+            "there are fewer records, or persons, to deal out than teachers"
+            f" ({n_teachers}), so that most would learn nothing; use fewer (n_teachers).",
+            private=True,
+        )
+
+
+def _cautions_of_noise(terms: Terms, usual: int) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes, or only fewer than `usual` points can
+    be paid for."""
+    mechanism = terms.mechanism
+    with warnings.catch_warnings(
+        record=True, action="always", category=WeakSignalWarning
+    ) as caught:
+        check_useful(mechanism, terms.shape)
+    for warning in caught:
+        yield Caution("noise", str(warning.message))
+    if not caught and terms.n_points < usual:
+        yield Caution(
+            "noise",
+            f"the price pays for {terms.n_points} of the public points alone, from which hardly"
+            " anything is learnt; use more teachers (n_teachers), a larger epsilon, or say how"
+            " many (n_queries).",
+        )
+    if isinstance(mechanism, SparseVector | AbstentionTable):
+        n_teachers = teachers_of(terms.shape)
+        share = answer_chance(mechanism, largest_distance(n_teachers))
+        # A sparse vector that answers a unanimous vote less often than this hardly answers any.
+        if share < 0.5:
+            yield Caution(
+                "noise",
+                f"{_STREAM_NAMES[mechanism.kind]} with {count_text(n_teachers, 'teacher')} and"
+                f" {count_text(mechanism.max_abstentions, 'abstention')} answers even a unanimous"
+                f" vote with probability {share:.2f} only; use more teachers, fewer abstentions"
+                " (max_abstentions), or a larger epsilon.",
+            )
+
+
+def _settle_questions(
+    questions: Iterable[Caution], confirm: Collection[str], watch: Watch
+) -> str | None:
+    """Go on if every question was answered beforehand or is answered now.
+
+    Parameters
+    ----------
+    questions : iterable of Caution
+    confirm : collection of str
+        Names of the questions that were answered beforehand.
+    watch : Watch
+        Called with the other questions, and with what was confirmed.
+
+    Returns
+    -------
+    str or None
+        The total of a new account, where it was asked for.
+
+    Raises
+    ------
+    ParameterError
+        If one was not; nothing was spent. The message lists all of them and is for the curator.
+    """
+    asked = list(dict.fromkeys(questions))
+    unconfirmed = [one for one in asked if one.name not in confirm]
+    answers = watch.ask(unconfirmed) if unconfirmed else {}
+    open_ones = [one for one in unconfirmed if one not in answers]
+    for question in asked:
+        if question.name != "total" and question not in open_ones:
+            watch.note(question.text, private=question.private)
+    if not open_ones:
+        return next((text for one, text in answers.items() if one.name == "total"), None)
+    parts: list[str | Argument] = []
+    for number, question in enumerate(open_ones, start=1):
+        mark = f"({number}) " if len(open_ones) > 1 else ""
+        text = f"{'; ' if parts else ': '}{mark}{question.text.rstrip('.')} ["
+        parts += [text, question.answer, "]"]
+    count = count_text(len(open_ones), "question")
+    raise ParameterError(f"{count} before anything is spent", *parts, ". Nothing was spent.")
+
+
+def _careless_delta(delta: float, bound: str, *, private: bool) -> Caution:
+    """Return the question about a delta that one record's publication would satisfy."""
+    return Caution(
+        "delta",
+        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
+        " would keep such a promise; use a much smaller delta.",
+        private,
+    )

@@ -37,8 +37,16 @@ from secretballot.planning.plan_model import Plan, Task, plan_picture
 from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files
-from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
-from secretballot.runs.questions import Watch, cautions_of_price
+from secretballot.runs.methods import (
+    KINDS,
+    Quote,
+    Sizes,
+    basis_of_columns,
+    by_class,
+    cautions_of_price,
+    method_of,
+)
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import LabelledTable, public_table, refuse_nowhere, schema_of
 from secretballot.students.fitting import student_by_name
