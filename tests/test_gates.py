@@ -192,7 +192,7 @@ def test_code_and_pages_are_written_in_plain_words():
 SOURCE = Path(secretballot.__file__).parent
 PRIVATE_SIDE = ("bases", "data", "teachers", "hypotheses", "learners")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-ROUTES = {"alone", "each_alone", "_each_slot", "result_of", "result_once_seeded", "rows_alone"}
+ROUTES = {"alone", "each_alone", "_each_slot", "result_of", "_result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
     "decision_function",

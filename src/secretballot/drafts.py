@@ -10,7 +10,6 @@ import re
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -213,15 +212,6 @@ def sweep_drafts(folder: Path, *names: str) -> None:
                 _remove_if_dead(path)
 
 
-def release_above(place: Path) -> Path | None:
-    """Return the release that a place lies in, links followed, None where it lies in none."""
-    real = Path(os.path.realpath(place))
-    return next(
-        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
-        None,
-    )
-
-
 def try_lock(handle: int) -> bool:
     """Return whether the open file is now locked by this handle; false where another one holds
     it."""
@@ -230,25 +220,6 @@ def try_lock(handle: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def wait_for_lock(handle: int, seconds: float) -> bool:
-    """Return whether the open file is locked by this handle, after so many seconds at most.
-
-    Where the file system knows no locks there is nobody to wait for.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.002)
-        except OSError:
-            return True
-        else:
-            return True
 
 
 def _remove_if_dead(path: Path) -> None:

@@ -233,22 +233,6 @@ def is_exact(thing: object) -> bool:
     return f"{type(thing).__module__}.".startswith(_EXACT)
 
 
-def result_once_seeded(work: Callable[[], _T]) -> _T | None:
-    """Return `result_of` the work, done again where it was the first to import torch.
-
-    Torch's generators can be seeded for a step only once torch is there: what a step drew from them
-    before would depend on whether it was the first.
-
-    Raises
-    ------
-    ResourceError
-        As `result_of` does.
-    """
-    imported = "torch" in sys.modules
-    result = result_of(work)
-    return result if imported or "torch" not in sys.modules else result_of(work)
-
-
 def as_sentence(cause: str) -> str:
     return (
         f"The work on private rows ended because {cause}; no answer is made of that, and nothing"

@@ -5,17 +5,19 @@ from an older copy has lost answers that were given; a reservation would answer 
 anew, with fresh noise, for nothing. The vault beside it has seen them, and refuses such a copy.
 """
 
+import fcntl
 import functools
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secretballot._validation import check_path
-from secretballot.drafts import make_folder, release_above, wait_for_lock, write_file
+from secretballot.drafts import make_folder, write_file
 from secretballot.exceptions import DataError, LedgerError
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def make_vault(path: str | Path) -> Path:
     """
     check_path("The vault", path)
     folder = Path(path)
-    released = release_above(folder)
+    released = _release_above(folder)
     if released is not None:
         raise DataError(
             f"The vault {folder} lies in the release {released}, which is published; name another"
@@ -52,6 +54,15 @@ def make_vault(path: str | Path) -> Path:
             f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own."
         ) from None
     return folder
+
+
+def _release_above(place: Path) -> Path | None:
+    """Return the release that a place lies in, links followed, None where it lies in none."""
+    real = Path(os.path.realpath(place))
+    return next(
+        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
+        None,
+    )
 
 
 def read_secret(path: Path, *, largest: int | None = None, own: bool = False) -> bytes | None:
@@ -230,9 +241,28 @@ def _held(folder: Path) -> Iterator[bool]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         # seconds; a write takes some milliseconds
-        yield wait_for_lock(handle, 2.0)
+        yield _wait_for_lock(handle, 2.0)
     finally:
         os.close(handle)
+
+
+def _wait_for_lock(handle: int, seconds: float) -> bool:
+    """Return whether the open file is locked by this handle, after so many seconds at most.
+
+    Where the file system knows no locks there is nobody to wait for.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.002)
+        except OSError:
+            return True
+        else:
+            return True
 
 
 def _head_of(row: bytes) -> tuple[int, str] | None:

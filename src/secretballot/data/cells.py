@@ -127,55 +127,6 @@ def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> Floa
     return numbers[codes]
 
 
-def vectors_of(column: "pd.Series[Any]", width: int) -> FloatArray:
-    """Return the cells of a column as vectors, nan in all places where a cell is none of this
-    width.
-
-    Parameters
-    ----------
-    column : pandas.Series, shape (n_rows,)
-        Arrays, lists or tuples of numbers, or texts such as "[0.5, -1, 2e-3]". All of the numbers
-        must be finite and of ordinary size.
-    width : int
-        How many numbers a vector has.
-
-    Returns
-    -------
-    ndarray of float, shape (n_rows, width)
-        There is no negative zero in it.
-    """
-    vectors = np.full((len(column), width), math.nan)
-    for row, cell in enumerate(column):  # cells are of any type, and each is looked at by itself
-        numbers = _vector_of(cell)
-        if numbers is not None and numbers.size == width:
-            vectors[row] = numbers.ravel()
-    usable = (np.abs(vectors) <= LARGEST_NUMBER).all(axis=1)
-    vectors[~usable] = math.nan
-    return vectors + 0.0
-
-
-def vector_width(cell: object) -> int | None:
-    """Return how many numbers a cell has that is a vector, None of any other cell."""
-    numbers = _vector_of(cell)
-    return None if numbers is None else int(numbers.size)
-
-
-def _vector_of(cell: object) -> FloatArray | None:
-    """Return the numbers of a cell that lists some, None of any other cell."""
-    if isinstance(cell, str):
-        text = cell.strip()
-        if not (text.startswith("[") and text.endswith("]")):
-            return None
-        cell = text[1:-1].split(",")
-    if not isinstance(cell, np.ndarray | list | tuple):
-        return None
-    if isinstance(cell, np.ndarray) and cell.dtype.kind == "c":  # numpy drops the imaginary part
-        return None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):  # any cell may come
-        return np.asarray(cell, dtype=np.float64)
-    return None
-
-
 def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     """Return for every cell the place in a list of a cell that means the same, -1 for a null, and
     that list.

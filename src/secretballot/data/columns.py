@@ -6,8 +6,10 @@ the matrix (`widen`). A table that does not fit in memory is kept between the tw
 bit is kept for each term, whatever the encoding, so that a cell takes as many bytes as any other.
 """
 
+import contextlib
 import functools
 import hashlib
+import math
 import re
 import sys
 import unicodedata
@@ -39,8 +41,6 @@ from secretballot.data.cells import (
     is_missing,
     known_texts,
     numbers_of,
-    vector_width,
-    vectors_of,
     whole,
 )
 from secretballot.exceptions import DataError
@@ -435,6 +435,55 @@ def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     return np.asarray(getattr(moments, name), dtype=np.float64)
 
 
+def _vectors_of(column: "pd.Series[Any]", width: int) -> FloatArray:
+    """Return the cells of a column as vectors, nan in all places where a cell is none of this
+    width.
+
+    Parameters
+    ----------
+    column : pandas.Series, shape (n_rows,)
+        Arrays, lists or tuples of numbers, or texts such as "[0.5, -1, 2e-3]". All of the numbers
+        must be finite and of ordinary size.
+    width : int
+        How many numbers a vector has.
+
+    Returns
+    -------
+    ndarray of float, shape (n_rows, width)
+        There is no negative zero in it.
+    """
+    vectors = np.full((len(column), width), math.nan)
+    for row, cell in enumerate(column):  # cells are of any type, and each is looked at by itself
+        numbers = _vector_of(cell)
+        if numbers is not None and numbers.size == width:
+            vectors[row] = numbers.ravel()
+    usable = (np.abs(vectors) <= LARGEST_NUMBER).all(axis=1)
+    vectors[~usable] = math.nan
+    return vectors + 0.0
+
+
+def _vector_width(cell: object) -> int | None:
+    """Return how many numbers a cell has that is a vector, None of any other cell."""
+    numbers = _vector_of(cell)
+    return None if numbers is None else int(numbers.size)
+
+
+def _vector_of(cell: object) -> FloatArray | None:
+    """Return the numbers of a cell that lists some, None of any other cell."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        if not (text.startswith("[") and text.endswith("]")):
+            return None
+        cell = text[1:-1].split(",")
+    if not isinstance(cell, np.ndarray | list | tuple):
+        return None
+    if isinstance(cell, np.ndarray) and cell.dtype.kind == "c":  # numpy drops the imaginary part
+        return None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # any cell may come
+        return np.asarray(cell, dtype=np.float64)
+    return None
+
+
 class VectorColumn(FeatureColumn):
     """A column of vectors, such as embeddings or the pixels of images: centred by the public mean
     of each place, scaled by one public number, so that distances keep their proportions.
@@ -463,8 +512,8 @@ class VectorColumn(FeatureColumn):
         width = len(given.get("center", ())) or None
         if width is None and cells.dtype.kind == "O":
             # One of so many cells is a vector where a column holds vectors.
-            width = next(filter(None, map(vector_width, cells[:1000])), None)
-        vectors = vectors_of(cells, width or 0)
+            width = next(filter(None, map(_vector_width, cells[:1000])), None)
+        vectors = _vectors_of(cells, width or 0)
         known = vectors[~np.isnan(vectors).any(axis=1)] if width else vectors[:0]
         if not len(known):
             return None
@@ -488,7 +537,7 @@ class VectorColumn(FeatureColumn):
 
     def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
         """Return the vectors, shape (n_rows, width), and which cells hold none."""
-        vectors = vectors_of(cells, self.width)
+        vectors = _vectors_of(cells, self.width)
         return vectors.astype(np.float32), np.isnan(vectors[:, 0])
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:

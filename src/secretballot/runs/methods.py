@@ -881,7 +881,9 @@ def _settle_questions(
     for number, question in enumerate(open_ones, start=1):
         mark = f"({number}) " if len(open_ones) > 1 else ""
         text = f"{'; ' if parts else ': '}{mark}{question.text.rstrip('.')} ["
-        parts += [text, question.answer, "]"]
+        of_total = question.name == "total"
+        answer = Argument("total", "E,D") if of_total else Argument("confirm", question.name)
+        parts += [text, answer, "]"]
     count = count_text(len(open_ones), "question")
     raise ParameterError(f"{count} before anything is spent", *parts, ". Nothing was spent.")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from secretballot._typing import Progress
 from secretballot._validation import plain_line, shown
-from secretballot.exceptions import Argument
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,6 @@ class Caution:
     name: str
     text: str
     private: bool = False
-
-    @property
-    def answer(self) -> Argument:
-        """What answers it beforehand."""
-        return Argument("total", "E,D") if self.name == "total" else Argument("confirm", self.name)
 
 
 @dataclass

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import joblib
 import numpy as np
 import sklearn
+from sklearn.utils.extmath import row_norms
 
 from secretballot._seeded import ALONE, seed_of
 from secretballot._typing import (
@@ -50,17 +51,10 @@ from secretballot.data.stored import StoredShards
 from secretballot.data.tally import check_classes
 from secretballot.drafts import sweep_drafts
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.foreign_code import isolated, one_thread, result_of, result_once_seeded
+from secretballot.foreign_code import isolated, one_thread, result_of
 from secretballot.named_learners import check_learner
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
-from secretballot.teachers.rows import (
-    as_table,
-    block_bounds,
-    is_sparse,
-    n_rows,
-    row_block,
-    take_rows,
-)
+from secretballot.teachers.rows import as_table, block_bounds, n_rows, row_block, take_rows
 from secretballot.teachers.votes import vote_margins
 from secretballot.vault import make_vault, read_secret, write_secret
 
@@ -195,7 +189,23 @@ def alone(work: Callable[[], _T], seed: int, settings: JsonView) -> _T | None:
         with isolated(seed, settings):
             return work()
 
-    return result_once_seeded(isolated_work)
+    return _result_once_seeded(isolated_work)
+
+
+def _result_once_seeded(work: Callable[[], _T]) -> _T | None:
+    """Return `result_of` the work, done again where it was the first to import torch.
+
+    Torch's generators can be seeded for a step only once torch is there: what a step drew from them
+    before would depend on whether it was the first.
+
+    Raises
+    ------
+    ResourceError
+        As `result_of` does.
+    """
+    imported = "torch" in sys.modules
+    result = result_of(work)
+    return result if imported or "torch" not in sys.modules else result_of(work)
 
 
 def _trained(
@@ -275,7 +285,7 @@ def _slots_of(teacher: Any, source: ShardSource) -> int:
     if not all(callable(getattr(teacher, name, None)) for name in ("slots", "fit_shards")):
         return 1
     width = int(source.part(0)[0].shape[1])
-    return result_once_seeded(lambda: int(teacher.slots(width, source.n_teachers))) or 1
+    return _result_once_seeded(lambda: int(teacher.slots(width, source.n_teachers))) or 1
 
 
 def _each_slot(
@@ -502,7 +512,7 @@ class _LinearStack:
             scores = np.asarray(block @ self._weights) + self._bias
             votes, distance = self._votes_and_distances(scores)
             # greater, rather than not less: a value that is not a number is unsure too
-            bound = self._error_bound(_row_norms(block), block.shape[1])
+            bound = self._error_bound(row_norms(block), block.shape[1])
             sure = np.asarray((distance > bound).all(axis=0))
         for place, index in enumerate(self._classes):
             counts[:, index] += np.count_nonzero(votes[:, sure] == place, axis=1)
@@ -555,11 +565,6 @@ def _linear_form(model: Any) -> _LinearForm | None:
     if weights.dtype != np.float64 or not (np.isfinite(weights).all() and np.isfinite(bias).all()):
         return None
     return weights, bias, tuple(int(value) for value in classes)
-
-
-def _row_norms(block: Any) -> FloatArray:
-    squares = block.multiply(block).sum(axis=1) if is_sparse(block) else (block * block).sum(axis=1)
-    return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
 
 
 class Poll(NamedTuple):
