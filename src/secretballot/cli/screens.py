@@ -36,6 +36,9 @@ from secretballot.runs.spec import (
 #: Key of a context's `meta`: rows of settings that a help text shows besides the options.
 _MORE = "secretballot.more"
 _EXAMPLE = "Example: "
+#: What does the work of a verb.
+_Work = Callable[..., Answer]
+_Decorator = Callable[[_Work], _Work]
 
 
 class _Screen:
@@ -135,9 +138,7 @@ def group(
     )
 
 
-def verb(
-    group: typer.Typer, panel: str | None = None, name: str | None = None
-) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+def verb(group: typer.Typer, panel: str | None = None, name: str | None = None) -> _Decorator:
     """Return a decorator that makes a function a verb of a group, with ``--json``.
 
     Positional parameters are arguments, and the others options; what they are called and mean is
@@ -145,7 +146,7 @@ def verb(
     what it does meanwhile `watch`.
     """
 
-    def decorate(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    def decorate(function: _Work) -> _Work:
         given = inspect.signature(function).parameters
         texts = {
             name: (metavar, text)
@@ -245,7 +246,7 @@ def settings_of(
     required: Names = (),
     more: Names = (),
     **own: str,
-) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+) -> _Decorator:
     """Return a decorator that gives a verb the options of these groups of settings.
 
     The verb takes `Sources` first, then what its own parameters name.
@@ -266,7 +267,7 @@ def settings_of(
         Other words for the help of an argument or an option, by its name.
     """
 
-    def decorate(verb: Callable[..., Answer]) -> Callable[..., Answer]:
+    def decorate(verb: _Work) -> _Work:
         mine = list(inspect.signature(verb).parameters.values())[1:]
 
         def call(**given: Any) -> Answer:

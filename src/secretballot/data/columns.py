@@ -46,8 +46,8 @@ from secretballot.data.cells import (
 from secretballot.exceptions import DataError
 
 _Cells: TypeAlias = "pd.Series[Any]"
-#: Parts of a column by name, as JSON has them.
-_Parts = Mapping[str, Any]
+#: What is kept of cells, and which of them say nothing that the column has a place for.
+_Kept = tuple[AnyArray, BoolArray]
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
@@ -119,7 +119,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -130,7 +130,7 @@ class FeatureColumn(Column, ABC):
         """Type of what is kept of a cell."""
 
     @abstractmethod
-    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         """Return what is kept of the cells, shape (n_rows, ...), and which of them say nothing that
         the column has a place for."""
 
@@ -152,11 +152,11 @@ class _ColumnOfTexts(FeatureColumn):
     """A column whose cells are read as texts, each distinct one once."""
 
     @abstractmethod
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
         the column has a place for."""
 
-    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         codes, texts = coded_texts(cells)
         kept, unread = self._read(texts)
         return kept[codes], unread[codes]
@@ -188,7 +188,7 @@ class NumericColumn(FeatureColumn):
     holds = "numbers"
 
     @classmethod
-    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say, None where none is a number."""
         numbers = numbers_of(cells, decimal_comma=given.get("decimal") == ",")
         finite = numbers[np.isfinite(numbers)]
@@ -211,7 +211,7 @@ class NumericColumn(FeatureColumn):
         """Type of what is kept of a cell: its number, nan without one."""
         return np.dtype(np.float64)
 
-    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         """Return the numbers, shape (n_rows,), and which cells hold none."""
         numbers = numbers_of(cells, decimal_comma=self.decimal == ",")
         return numbers, np.isnan(numbers)
@@ -266,7 +266,7 @@ class OneHotColumn(_ColumnOfTexts):
         """Type of what is kept of a cell: the place of its category, the last one for "other"."""
         return np.min_scalar_type(len(self.categories))
 
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         places, other = self.spellings, len(self.categories)
         kept = np.array([places.get(text, other) for text in texts], dtype=self.compact_type)
         return kept, kept == other
@@ -294,7 +294,7 @@ class CategoricalColumn(OneHotColumn):
     holds = "categories"
 
     @classmethod
-    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -359,7 +359,7 @@ class DateColumn(_ColumnOfTexts):
     holds = "dates"
 
     @classmethod
-    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
         codes, texts = coded_texts(cells)
@@ -392,7 +392,7 @@ class DateColumn(_ColumnOfTexts):
         """Type of what is kept of a cell: its seconds since 1970, and `_NO_DATE` without a date."""
         return np.dtype(np.int64)
 
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         kept = _seconds_of(texts, self.format)
         return kept, kept == _NO_DATE
 
@@ -506,7 +506,7 @@ class VectorColumn(FeatureColumn):
     holds = "vectors"
 
     @classmethod
-    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
@@ -535,7 +535,7 @@ class VectorColumn(FeatureColumn):
         """Type of what is kept of a cell: its numbers in single precision, nan without them."""
         return np.dtype((np.float32, (self.width,)))
 
-    def kept(self, cells: _Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         """Return the vectors, shape (n_rows, width), and which cells hold none."""
         vectors = _vectors_of(cells, self.width)
         return vectors.astype(np.float32), np.isnan(vectors[:, 0])
@@ -580,7 +580,7 @@ class _TextColumn(_ColumnOfTexts):
         """Type of what is kept of a cell: one bit for each encoded column."""
         return np.dtype((np.uint8, (-(-(len(self.terms) + 1) // 8),)))
 
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         without, width = np.empty(len(texts), dtype=bool), len(self.terms) + 1
         bits = np.empty((len(texts), self.compact_type.shape[0]), dtype=np.uint8)
         # so many entries of a table of cells and terms at a time
@@ -628,7 +628,7 @@ class _WordsColumn(_TextColumn):
     width: Annotated[_Width, Field(exclude=True)] = 300
 
     @classmethod
-    def public_parts(cls, cells: _Cells, given: _Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
         width = given.get("width", cls.model_fields["width"].default)

@@ -32,6 +32,8 @@ from secretballot.vault import write_secret
 
 #: Some rows of votes or counts: queries, by teachers or classes.
 Block = AnyArray | pd.DataFrame
+#: Counts of a block, and which of its rows break each rule.
+_Counted = tuple[CountArray, dict[str, BoolArray]]
 
 _BLOCK_CELLS = 2**22
 _NO_CLASS = -1
@@ -113,7 +115,7 @@ def count_votes(
         codes, texts = coded_texts(cells)
         return np.array([places.get(text, _NO_CLASS) for text in texts], dtype=np.int64)[codes]
 
-    def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
+    def counted(block: Block) -> _Counted:
         cast = _by_cell(places_in, block)
         every = [np.count_nonzero(cast == place, axis=1) for place in range(len(classes))]
         fault = "a vote that is missing, or no declared class"
@@ -156,7 +158,7 @@ def check_counts(
         named, never values.
     """
 
-    def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
+    def counted(block: Block) -> _Counted:
         nonlocal n_teachers
         numbers = _by_cell(numbers_of, block)
         fits = (numbers >= 0) & (numbers <= np.iinfo(np.int32).max) & (np.floor(numbers) == numbers)
@@ -179,10 +181,7 @@ def check_counts(
 
 
 def _joined_counts(
-    blocks: Iterable[Block],
-    counted: Callable[[Block], tuple[CountArray, dict[str, BoolArray]]],
-    table: str,
-    width: int | None,
+    blocks: Iterable[Block], counted: Callable[[Block], _Counted], table: str, width: int | None
 ) -> CountArray:
     """Return the counts of all blocks, each of so many columns, which `counted` returns with the
     rows that break a rule: one message names those of the whole table."""

@@ -1111,7 +1111,7 @@ def _made_folder(task: Task, request: str) -> Path | None:
     return place
 
 
-def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:
+def _declaration(event: Sampled, request: str, more: Sequence[str]) -> Json:
     # All of this is on the certificate. Under add-remove neither the number of records nor that
     # of the sample may be released: both are private.
     if event.relation == "replace-one":

@@ -230,7 +230,7 @@ class TrainedTeachers:
 
     ensemble: TeacherEnsemble
     classes: Values
-    declaration: Mapping[str, object]
+    declaration: JsonView
     template: Any
     missing_taken: bool = False
     serial: str = ""
@@ -425,7 +425,7 @@ def teachers_of_table(
     relation: str,
     vault: str | Path | None,
     random_state: int,
-    declaration: Mapping[str, object] | None = None,
+    declaration: JsonView | None = None,
     keep: bool = True,
     **training: Any,
 ) -> TrainedTeachers:
@@ -619,8 +619,8 @@ class LabelStream:
         teachers: str = "",
         vault: Path | None = None,
         purpose: str = "",
-        declaration: Mapping[str, object] | None = None,
-        plan: Mapping[str, object] | None = None,
+        declaration: JsonView | None = None,
+        plan: JsonView | None = None,
     ) -> None:
         check_declared(declaration, terms.shape.guarantee)
         check_useful(terms.mechanism, terms.shape)
@@ -736,9 +736,7 @@ def plan_of(planned: int, rounds: Sequence[int], strategy: JsonView, left: str) 
 
 
 def certified_labels(
-    done: Released,
-    rows: Mapping[bytes, int] | None = None,
-    plan: Mapping[str, object] | None = None,
+    done: Released, rows: Mapping[bytes, int] | None = None, plan: JsonView | None = None
 ) -> ReleasedLabels:
     """Return what a stream has released, with its certificate.
 
@@ -770,7 +768,7 @@ def certified_labels(
     return labels_released(done, queries, points, plan)
 
 
-def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> Json:
+def _certificate_of_one(planned: Released, plan: JsonView | None) -> Json:
     """Return the certificate of a stream that gave all its answers; of them the digest alone
     is there, so one is enough."""
     assert isinstance(planned.shape, VoteShape)
