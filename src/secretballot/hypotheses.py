@@ -779,8 +779,7 @@ class _SortedColumn:
     @cached_property
     def ends(self) -> FloatArray:
         """The same numbers of values up to them, themselves included: the mirror image of cuts."""
-        mirrored = _SortedColumn(-self.values[::-1], self.order, self.bounds)
-        return -mirrored.cuts[::-1] + 0.0
+        return -_SortedColumn(-self.values[::-1], self.order, self.bounds).cuts[::-1] + 0.0
 
 
 class _RangeDichotomies(Dichotomies):
@@ -909,8 +908,7 @@ class _CutDichotomies(_RangeDichotomies):
                 new &= ~_shared_cuts(column, earlier)
             between = np.flatnonzero(new) + 1
             self._blocks += [(feature, direction, between) for direction in self._directions]
-        first = self._blocks[0]
-        self._blocks[0] = (*first[:2], np.arange(len(self.columns[0].values) + 1))
+        self._blocks[0] = (*self._blocks[0][:2], np.arange(len(self.columns[0].values) + 1))
         return [len(cuts) for _, _, cuts in self._blocks]
 
     def _range(self, block: int) -> tuple[int, IntArray, IntArray]:

@@ -439,8 +439,7 @@ def _nearest_clusters(
     else:
         inner = np.einsum("ij,ij->i", points, centres[assigned])
     norms, lengths = (row_norms(each, squared=True) for each in (points, centres))
-    distances = norms - 2 * inner + lengths[assigned]
-    return assigned, distances
+    return assigned, norms - 2 * inner + lengths[assigned]
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -603,8 +602,7 @@ class _UncertaintySampling(QueryStrategy):
         self, learner: _PoolLearner, known: _LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
         """Return how unsure the learner is about each row, at least 0, shape (len(rows),)."""
-        model = learner.fit_known(known)
-        return self._doubt_of_model(model, take_rows(learner.X, rows))
+        return self._doubt_of_model(learner.fit_known(known), take_rows(learner.X, rows))
 
 
 class MarginSampling(_UncertaintySampling):
@@ -706,8 +704,7 @@ class _UncertaintySelector(QuerySelector):
         """Return `n` rows, or what is left of the pool."""
         if not self._free.any():
             return np.empty(0, dtype=np.int64)
-        is_cold = self._known.n_classes < 2
-        rows = self._cold.propose(n) if is_cold else self._doubtful_rows(n)
+        rows = self._cold.propose(n) if self._known.n_classes < 2 else self._doubtful_rows(n)
         self._free[rows] = False
         return rows
 

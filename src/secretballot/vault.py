@@ -112,7 +112,8 @@ def _reason_unfit(found: os.stat_result, largest: int | None, own: bool) -> str:
 def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
     """Write a file of the vault with mode 0600.
 
-    To a temporary name, to the disk, then under its own name.
+    To a temporary name, to the disk, then under its own name; with `only_new` a file that is there
+    stays.
 
     Raises
     ------
@@ -126,27 +127,6 @@ def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
         raise DataError(
             f"{path} cannot be written ({error.strerror}); free some space or name another folder."
         ) from None
-
-
-def keep_secret(path: Path, content: bytes) -> bytes:
-    """Write a file of the vault unless there is one, and return what is kept there.
-
-    The first writer's content.
-
-    Parameters
-    ----------
-    path : Path
-    content : bytes
-
-    Raises
-    ------
-    DataError
-        If it cannot be written or read.
-    """
-    write_secret(path, content, only_new=True)
-    kept = read_secret(path)
-    assert kept is not None  # just linked, or there before
-    return kept
 
 
 class VaultFiles:

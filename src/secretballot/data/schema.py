@@ -311,8 +311,7 @@ def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> _Infer
 
 
 def _as_id(public: _Cells, why: str, otherwise: str) -> _InferredColumn:
-    reason = f'{why}; declare "{otherwise}" if it is no id'
-    return _ignored(public, reason, identifier=True)
+    return _ignored(public, f'{why}; declare "{otherwise}" if it is no id', identifier=True)
 
 
 def _as_texts(public: _Cells) -> _InferredColumn:

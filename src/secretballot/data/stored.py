@@ -290,8 +290,7 @@ class StoredTable(Private):
     def loaders(self, *, send: bool = False) -> Iterator[Callable[[], RowBlock]]:
         """Yield what any process that sees the vault reads a block of encoded rows by, in the order
         of the file; it holds the rows where `send` is true. A block has 32 MiB, or one row."""
-        most = max(1, _BLOCK_ENTRIES // self.n_columns)
-        return self._files.loaders(send=send, most=most)
+        return self._files.loaders(send=send, most=max(1, _BLOCK_ENTRIES // self.n_columns))
 
     def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows encoded, in the order of the file."""

@@ -536,8 +536,7 @@ class Learner(PayingLearner):
     def predict(self, X: Any) -> AnyArray:
         """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
         n_labels)."""
-        points = self._checked_points(X)
-        return np.asarray(self.student_.predict(points))
+        return np.asarray(self.student_.predict(self._checked_points(X)))
 
 
 def _has_probabilities(model: Any) -> bool:

@@ -81,7 +81,6 @@ from secretballot.vault import (
     VaultFiles,
     is_other_ledger,
     keep_in_step,
-    keep_secret,
     make_vault,
     read_secret,
     write_secret,
@@ -479,7 +478,7 @@ def teachers_of_table(
     digest, mine, kept = str(joblib.hash(identity, hash_name="sha1")), None, _kept_in(place)
     if kept is None:
         mine = fit()
-        keep_secret(place / _FILE, mine.packed((serial, digest, public)))
+        write_secret(place / _FILE, mine.packed((serial, digest, public)), only_new=True)
         kept = _kept_in(place)  # perhaps those of another process
     assert kept is not None
     teachers, of_identity = kept

@@ -333,9 +333,9 @@ class Method:
 
     def quoted(self, sigma: float, sizes: Sizes, terms: JsonView, **more: Any) -> Quote:
         """Return a quote of this method and price."""
-        price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
-        about = self.settings.name, price.epsilon, price.delta, *promise
-        return Quote(*about, dict(terms), sigma, sizes.n_public, **more)
+        about = self.settings.name, self.price.epsilon, self.price.delta
+        promise = self.spec.data.unit_kind, self.spec.relation
+        return Quote(*about, *promise, dict(terms), sigma, sizes.n_public, **more)
 
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
@@ -497,8 +497,7 @@ class _Pate(_VoteMethod):
         if estimate is None:
             return quoted
         # which would say itself how many queries make sense
-        terms = {**quoted.terms, "estimate": estimate}
-        return replace(quoted, terms=terms, cautions=())
+        return replace(quoted, terms={**quoted.terms, "estimate": estimate}, cautions=())
 
     def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work; several labels, and numbers, are asked once, here."""
@@ -579,8 +578,7 @@ class _Choice(Method):
         self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
         self.candidates = () if self.hypotheses else tuple(map(Path, names))
         if self.candidates and spec.data.schema_file is None:
-            beside = _schema_beside(self.candidates)
-            data = spec.data.model_copy(update={"schema_file": beside})
+            data = spec.data.model_copy(update={"schema_file": _schema_beside(self.candidates)})
             spec = spec.model_copy(update={"data": data})
         super().__init__(spec)
 

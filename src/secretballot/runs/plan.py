@@ -200,8 +200,7 @@ def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
         return check_count("public", int(str(public))), None
     schema, frame, nowhere = public_table(spec.data, watch)
     refuse_nowhere(nowhere, "no column of the public file")
-    classes = spec.data.classes or schema.classes
-    return len(frame), replace(schema, classes=classes)
+    return len(frame), replace(schema, classes=spec.data.classes or schema.classes)
 
 
 def plan(

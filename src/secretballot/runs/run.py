@@ -181,8 +181,7 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
     method, folder = _checked(spec, watch)
     if folder.finished:
         watch.note(_FINISHED, private=False)
-    account = Account(method.spec, folder)
-    return method.quoted_inputs(account, folder.request, watch, None)[1]
+    return method.quoted_inputs(Account(method.spec, folder), folder.request, watch, None)[1]
 
 
 def _checked(spec: RunSpec, watch: Watch) -> tuple[Method, RunFolder]:

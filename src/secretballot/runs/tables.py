@@ -759,8 +759,7 @@ def read_to_disk(
             writer = TableWriter(vault, *public)
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
-            key = partition_key(vault)
-            partition = KeyedHashPartition(1, key)
+            partition = KeyedHashPartition(1, partition_key(vault))
         cells, units, columns = TableCells(), _UnitCount(), Names()
         for frame in table_blocks(place, role=_PRIVATE, rows=_BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows

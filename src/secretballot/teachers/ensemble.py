@@ -545,8 +545,7 @@ class _LinearStack:
         """
         size = row_norms[:, None] * self._norm + self._offset
         error = 4 * (width + 10) * (float(_DOUBLE.eps) * size + float(_DOUBLE.tiny))
-        grown = np.maximum(size, row_norms[:, None])
-        return np.where(grown < _LARGEST, error, np.inf)
+        return np.where(np.maximum(size, row_norms[:, None]) < _LARGEST, error, np.inf)
 
 
 def _linear_form(model: Any) -> _LinearForm | None:
