@@ -1,9 +1,10 @@
 """Types of many modules: arrays by what they hold, and what points and models must offer."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
+from secretballot.core.errors import Json, JsonView, Names
 from secretballot.core.types import (
     AnyArray,
     BoolArray,
@@ -33,10 +34,6 @@ __all__ = [
     "Values",
 ]
 
-#: Values by their names, as an object of JSON or keywords have them; and where they are only read.
-Json = dict[str, Any]
-JsonView = Mapping[str, Any]
-Names = tuple[str, ...]
 #: Classes, say, in their order.
 Values = tuple[Any, ...]
 #: Such as the bounds of a number.

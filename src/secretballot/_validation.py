@@ -18,6 +18,9 @@ from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
+from secretballot.core.errors import Json as Json
+from secretballot.core.errors import JsonView as JsonView
+from secretballot.core.errors import Names as Names
 from secretballot.core.errors import Relation as Relation
 from secretballot.core.errors import Unit as Unit
 from secretballot.core.errors import check_choice as check_choice

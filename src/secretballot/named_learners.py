@@ -9,8 +9,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from secretballot._typing import Json, JsonView
-from secretballot._validation import named, refusal, shown, shown_kind
+from secretballot._validation import Json, JsonView, named, refusal, shown, shown_kind
 
 #: Returns a new, unfitted learner for a number of classes; None leaves the choice to the caller.
 Maker = Callable[[int], Any]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from secretballot._files import shown_place
-from secretballot._typing import Json
-from secretballot._validation import Composition, Relation, Unit, refusal
+from secretballot._validation import Composition, Json, Relation, Unit, refusal
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
 from secretballot.exceptions import LedgerError

@@ -17,8 +17,7 @@ import jinja2
 import typer
 from markupsafe import Markup
 
-from secretballot._typing import JsonView, Values
-from secretballot._validation import plain_line, without_controls
+from secretballot._validation import JsonView, plain_line, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
@@ -102,7 +101,7 @@ class Answer:
 
     document: JsonView
     text: str = ""
-    facts: Values = ()
+    facts: tuple[Any, ...] = ()
     code: int = DONE
 
 

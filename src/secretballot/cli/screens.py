@@ -16,8 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from secretballot._files import shown_place
-from secretballot._typing import Json, JsonView, Names
-from secretballot._validation import shown
+from secretballot._validation import Json, JsonView, Names, shown
 from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json, show, watching
 from secretballot.exceptions import ParameterError
 from secretballot.named_learners import imports_a_class

@@ -11,8 +11,7 @@ from typing import Any
 import typer
 
 from secretballot._files import place_of, shown_place
-from secretballot._typing import Json
-from secretballot._validation import refusal
+from secretballot._validation import Json, refusal
 from secretballot.cli.outcome import BAD_INPUT, DONE, NOT_VERIFIED, Answer, say, show
 from secretballot.cli.screens import settings_of
 from secretballot.exceptions import DataError, ParameterError

@@ -8,12 +8,16 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 Word = TypeVar("Word", bound=str)
+#: Values by their names, as an object of JSON or keywords have them; and where they are only read.
+Json = dict[str, Any]
+JsonView = Mapping[str, Any]
+Names = tuple[str, ...]
 
 # a new ledger's default comes first
 Unit = Literal["record", "user", "label"]

@@ -31,10 +31,12 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._files import is_url, place_of, shown_place, table_name
-from secretballot._typing import Json, JsonView, Names
 from secretballot._validation import (
     BasisName,
     HeaderLine,
+    Json,
+    JsonView,
+    Names,
     Relation,
     VotesKind,
     integers_or_words,
