@@ -311,8 +311,7 @@ def test_what_a_file_system_raises_stays_unsaid(tmp_path, monkeypatch):
 
         readinto = readall = read
 
-    opened = "secretballot.data.reading._TableFile.opened"
-    monkeypatch.setattr(opened, lambda file: Breaks(file.path))
+    monkeypatch.setattr("secretballot.data.reading._TableFile.opened", lambda one: Breaks(one.path))
     for name in ("a.csv", "a.parquet"):
         for look in (lambda f: list(table_blocks(f)), lambda f: source_of(f).digest()):
             with pytest.raises(DataError, match=r"cannot be read \(OddError\)") as refused:
