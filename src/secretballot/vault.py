@@ -220,8 +220,7 @@ def _held(folder: Path) -> Iterator[bool]:
     """Give whether others read and write nothing in a folder until the end of the block."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        # seconds; a write takes some milliseconds
-        yield _wait_for_lock(handle, 2.0)
+        yield _wait_for_lock(handle, _PATIENCE_S)
     finally:
         os.close(handle)
 
@@ -273,3 +272,4 @@ def _overwritten(place: Path, position: int, row: bytes) -> bool:
 
 
 _ROW = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})")
+_PATIENCE_S = 2.0  # seconds; a write takes some milliseconds
