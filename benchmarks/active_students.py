@@ -34,9 +34,9 @@ from secretballot import (
 )
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.learners.inputs import distinct_points
-from secretballot.learners.pate import QueryRounds, ask_in_rounds
+from secretballot.learners.pate import _ask_in_rounds, _QueryRounds
 from secretballot.learners.pate_mechanisms import (
-    choose_label_queries,
+    _choose_label_queries,
     choose_teachers,
     choose_terms,
 )
@@ -78,9 +78,9 @@ class Task:
         pool = votes.shape.first(len(row_of))
         terms = choose_terms(noise, self.budget, pool, n_queries=n_queries, rounds=asking)
         public = self.pool, row_of, votes.classes
-        begun = QueryRounds(asking, *public, terms.shape.n_queries, run)
+        begun = _QueryRounds(asking, *public, terms.shape.n_queries, run)
         about = {"classes": votes.classes, "request": "benchmark"}
-        asked = ask_in_rounds(begun, terms, votes.take, ledger, **about)
+        asked = _ask_in_rounds(begun, terms, votes.take, ledger, **about)
         return 100 * fit_student(self.student, self.pool, asked).score(*self.held_out)
 
 
@@ -95,7 +95,7 @@ def adult_rows(n_runs: int) -> Iterator[str]:
             train_teachers("logistic", X, y, random_state=run, **given).vote(pool)
             for run in range(n_runs)
         ]
-        plan = choose_label_queries(budget, teacher_shape(len(pool), 2, K))
+        plan = _choose_label_queries(budget, teacher_shape(len(pool), 2, K))
         student, given = LogisticRegression(max_iter=1000), (voted, pool, tuple(held_out), budget)
         for strategy in ADULT_STRATEGIES:
             yield Task(*given, plan, "labels", student).row([epsilon, K, strategy, plan], strategy)

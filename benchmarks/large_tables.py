@@ -89,7 +89,7 @@ def learn(method: str, where: str, private: str, out: str) -> None:
     from secretballot.runs.spec import RunSpec
 
     folder = Path(private).parent
-    tables.MOST_IN_MEMORY = 10**9
+    tables._MOST_IN_MEMORY = 10**9
     how: dict[str, object] = {"method": method, "n_jobs": 2 if method == "pate" else 1}
     if method == "pate":
         how |= {"n_teachers": 250}

@@ -147,7 +147,7 @@ def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.teachers.ensemble.LinearStack.counts",
+        "secretballot.teachers.ensemble._LinearStack.counts",
         lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:

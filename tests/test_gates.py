@@ -192,7 +192,7 @@ def test_code_and_pages_are_written_in_plain_words():
 SOURCE = Path(secretballot.__file__).parent
 PRIVATE_SIDE = ("bases", "data", "teachers", "hypotheses", "learners")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
+ROUTES = {"alone", "each_alone", "_each_slot", "result_of", "_result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
     "decision_function",
@@ -209,43 +209,43 @@ METHODS = {
 CATCHES = {
     "a file that cannot be read ends the run": {
         "data/reading.py:_file_system",
-        "data/reading.py:attempt",
+        "data/reading.py:_attempt",
     },
     "a file of what can be had again, or of public points": {"teachers/ensemble.py:_read_models"},
     "what an engine fails at ends the run": {
         "teachers/executors.py:_connecting",
         "teachers/executors.py:_dask_workers",
         "teachers/executors.py:_done_by",
-        "teachers/executors.py:run_task",
+        "teachers/executors.py:_run_task",
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",
-        "teachers/ensemble.py:pickled_model",
+        "teachers/ensemble.py:_pickled_model",
         "teachers/ensemble.py:learner_identity",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
-        "learners/session.py:problem_of_fit",
+        "learners/session.py:_problem_of_fit",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
 CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
         "bases/integer_basis.py:transform",
-        "hypotheses/base.py:_labellings",
-        "hypotheses/base.py:errors",
-        "hypotheses/base.py:restrict",
+        "hypotheses.py:_labellings",
+        "hypotheses.py:errors",
+        "hypotheses.py:restrict",
         "learners/labelers.py:relabel",
         "learners/selection.py:private_scores",
     },
     "called by what a route gets": {"teachers/ensemble.py:_named_points"},
     "public points alone": {
-        "hypotheses/base.py:disagreement_coefficient",
+        "hypotheses.py:disagreement_coefficient",
         "learners/moments.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
-        "learners/session.py:problem_of_fit",
+        "learners/session.py:_problem_of_fit",
         "learners/labelers.py:ask_many",
         "learners/labelers.py:released",
     },
@@ -335,9 +335,9 @@ def findings(source, module):
 
 def all_findings():
     caught, called = set(), set()
-    for package in PRIVATE_SIDE:
-        for path in sorted((SOURCE / package).rglob("*.py")):
-            module = path.relative_to(SOURCE).as_posix()
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = path.relative_to(SOURCE).as_posix()
+        if module.partition("/")[0].removesuffix(".py") in PRIVATE_SIDE:
             found = findings(path.read_text(), module)
             caught |= found[0]
             called |= found[1]

@@ -17,7 +17,7 @@ from secretballot.core.ledger.urls import DatabasePlace, file_or_database, is_da
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.drafts import draft_folder, sweep_drafts, try_lock
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.vault import keep_in_step, read_secret, remember_head, seen_head, write_secret
+from secretballot.vault import _remember_head, _seen_head, keep_in_step, read_secret, write_secret
 from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -80,11 +80,11 @@ def test_another_ledger_of_the_same_terms_is_refused(tmp_path):
 def test_the_furthest_row_stays_and_damage_is_no_row(tmp_path):
     place = tmp_path / "x.head"
     for position in (3, 9, 4):
-        remember_head(place, position, f"{position:064x}")
-    assert seen_head(place) == (9, f"{9:064x}")
+        _remember_head(place, position, f"{position:064x}")
+    assert _seen_head(place) == (9, f"{9:064x}")
     assert place.stat().st_mode & 0o777 == 0o600
     place.write_bytes(place.read_bytes()[:-1])
-    assert seen_head(place) is None
+    assert _seen_head(place) is None
 
 
 def test_a_memory_that_cannot_be_written_loses_no_answer(tmp_path, monkeypatch):
@@ -99,28 +99,28 @@ def test_of_several_writers_the_furthest_row_stays(tmp_path):
 
     def write(first):
         for position in range(first, 400, 4):
-            remember_head(place, position, f"{position:064x}")
-            found = seen_head(place)
+            _remember_head(place, position, f"{position:064x}")
+            found = _seen_head(place)
             if found is None or found[0] < position:
                 lost.append(position)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(1, 5)))
     assert lost == []
-    assert seen_head(place) == (399, f"{399:064x}")
+    assert _seen_head(place) == (399, f"{399:064x}")
 
 
 def test_a_memory_that_another_one_holds_lags_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("secretballot.vault._PATIENCE_S", 0.05)
     place = tmp_path / "x.head"
-    remember_head(place, 3, f"{3:064x}")
+    _remember_head(place, 3, f"{3:064x}")
     folder = os.open(tmp_path, os.O_RDONLY)
     assert try_lock(folder)
-    remember_head(place, 5, f"{5:064x}")
-    assert seen_head(place) == (3, f"{3:064x}")
+    _remember_head(place, 5, f"{5:064x}")
+    assert _seen_head(place) == (3, f"{3:064x}")
     os.close(folder)
-    remember_head(place, 5, f"{5:064x}")
-    assert seen_head(place) == (5, f"{5:064x}")
+    _remember_head(place, 5, f"{5:064x}")
+    assert _seen_head(place) == (5, f"{5:064x}")
 
 
 KILLED = """

@@ -38,7 +38,7 @@ from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.certificate import certificate_digest, with_files
 from secretballot.runs.folder import RunFolder
-from secretballot.runs.plan import plan_toml
+from secretballot.runs.plan import _plan_toml
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import VOTES, RunSpec, Sources
 from secretballot.runs.tables import RunInputs
@@ -524,7 +524,7 @@ PARSERS: dict[str, Parser] = {
         private=False,
     ),
     "release": Parser(_genuine_release, _change_release, _read_release("release"), _VERIFIED),
-    "plan": Parser(lambda _: plan_toml(plan_for()).encode(), _change_plan, _read_plan),
+    "plan": Parser(lambda _: _plan_toml(plan_for()).encode(), _change_plan, _read_plan),
     "run": Parser(_run_json, _change_json("run/vault/run.json"), _read_run),
     "session": Parser(_genuine_session, _change_session, _read_session, _PAYS),
     "ledger": Parser(_genuine_ledger, _change_ledger, _read_ledger, _PAYS),

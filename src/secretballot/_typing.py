@@ -1,15 +1,16 @@
 """Types of many modules: arrays by what they hold, and what points and models must offer."""
 
+import os
+from collections.abc import Callable
 from typing import Any, Protocol
 
+from secretballot.core.errors import Json, JsonView, Names
 from secretballot.core.types import (
     AnyArray,
     BoolArray,
     CountArray,
     FloatArray,
     IntArray,
-    Json,
-    JsonView,
     ObjectArray,
     UnsignedArray,
 )
@@ -24,9 +25,23 @@ __all__ = [
     "Json",
     "JsonView",
     "Matrix",
+    "Names",
     "ObjectArray",
+    "Pair",
+    "Place",
+    "Progress",
     "UnsignedArray",
+    "Values",
 ]
+
+#: Classes, say, in their order.
+Values = tuple[Any, ...]
+#: Such as the bounds of a number.
+Pair = tuple[float, float]
+#: A path; of a table a URL too.
+Place = str | os.PathLike[str]
+#: Takes how many are done, and of how many.
+Progress = Callable[[int, int], None]
 
 
 class Matrix(Protocol):

@@ -14,6 +14,9 @@ from secretballot.core.errors import LONGEST_SHOWN, with_article
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
+from secretballot.core.errors import Json as Json
+from secretballot.core.errors import JsonView as JsonView
+from secretballot.core.errors import Names as Names
 from secretballot.core.errors import Relation as Relation
 from secretballot.core.errors import Unit as Unit
 from secretballot.core.errors import check_choice as check_choice
@@ -26,6 +29,7 @@ from secretballot.core.errors import check_probability as check_probability
 from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
+from secretballot.core.errors import refusal as refusal
 from secretballot.core.errors import shown as shown
 from secretballot.core.errors import without_controls as without_controls
 from secretballot.exceptions import ParameterError, SecretBallotError

@@ -10,7 +10,6 @@ import re
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -19,7 +18,6 @@ from typing import IO
 
 # a dot, the name to be, and what `tempfile` adds
 _DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")
-_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @contextmanager
@@ -209,24 +207,9 @@ def sweep_drafts(folder: Path, *names: str) -> None:
         return
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if any(_is_draft_of(path.name, name) for name in names):
+            found = _DRAFT.fullmatch(path.name)
+            if found and any(fnmatchcase(found["name"], name) for name in names):
                 _remove_if_dead(path)
-
-
-def _is_draft_of(draft: str, name: str) -> bool:
-    """Return whether `draft` is the name of a draft for `name`, in which ``*`` stands for any
-    characters."""
-    found = _DRAFT.fullmatch(draft)
-    return found is not None and fnmatchcase(found["name"], name)
-
-
-def release_above(place: Path) -> Path | None:
-    """Return the release that a place lies in, links followed, None where it lies in none."""
-    real = Path(os.path.realpath(place))
-    return next(
-        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
-        None,
-    )
 
 
 def try_lock(handle: int) -> bool:
@@ -239,29 +222,10 @@ def try_lock(handle: int) -> bool:
     return True
 
 
-def wait_for_lock(handle: int, seconds: float) -> bool:
-    """Return whether the open file is locked by this handle, after so many seconds at most.
-
-    Where the file system knows no locks there is nobody to wait for.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.002)
-        except OSError:
-            return True
-        else:
-            return True
-
-
 def _remove_if_dead(path: Path) -> None:
     """Remove a draft, a file or a folder, that nobody holds; never what a link points to."""
     with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | _WITHOUT_LINKS)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             kind = os.fstat(handle).st_mode
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) or not try_lock(handle):

@@ -15,7 +15,7 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -27,11 +27,11 @@ from threadpoolctl import ThreadpoolController
 
 from secretballot._points import take_rows
 from secretballot._seeded import own_global_states, seed_generators
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import BoolArray, IntArray, JsonView
 from secretballot.exceptions import ResourceError
 
-S = TypeVar("S")
-T = TypeVar("T")
+_S = TypeVar("_S")
+_T = TypeVar("_T")
 
 _BROKEN = "code that failed once fails at everything since"
 _OTHER_RESOURCE = "memory, threads or files ran out"
@@ -60,7 +60,6 @@ _RESOURCE_WORDS = re.compile(
     "|cufft_|(hip|nccl) error|mps backend|xlaruntimeerror"
 )
 _EXACT = ("secretballot.bases.", "secretballot.hypotheses.")
-_LONGEST_READ = 10_000  # characters of a foreign message that are searched
 
 
 def resource_failure(error: BaseException, outside: BaseException | None = None) -> str | None:
@@ -95,14 +94,15 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
 def _error_message(error: BaseException) -> str:
     name = type(error).__name__.lower()
     try:
-        return f"{name}: {str(error)[:_LONGEST_READ].lower()}"
+        # characters of a foreign message that are searched
+        return f"{name}: {str(error)[:10_000].lower()}"
     except KeyboardInterrupt:
         raise
     except BaseException:  # a foreign exception may fail to say what it is
         return name
 
 
-def result_of(work: Callable[[], T]) -> T | None:
+def result_of(work: Callable[[], _T]) -> _T | None:
     """Return what foreign code makes of one unit or shard, None where it fails at its content.
 
     Raises
@@ -130,7 +130,7 @@ def result_of(work: Callable[[], T]) -> T | None:
     return None
 
 
-def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
+def each_alone(ask: Callable[[_S], _T], parts: Iterable[_S]) -> list[_T | None]:
     """Return what foreign code makes of each part by itself; None where it fails at its content.
 
     Parameters
@@ -152,8 +152,8 @@ def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
     Sensitivity : every result follows from its own part, if the code keeps nothing from one part
         to the next.
     """
-    found: list[T | None] = []
-    answered: list[S] = []
+    found: list[_T | None] = []
+    answered: list[_S] = []
     for part in parts:
         found.append(result_of(partial(ask, part)))
         if found[-1] is not None:
@@ -165,7 +165,7 @@ def each_alone(ask: Callable[[S], T], parts: Iterable[S]) -> list[T | None]:
     return found
 
 
-def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
+def rows_alone(ask: Callable[[Any], _T], table: Any) -> list[_T | None]:
     """Return the same of each row of a table.
 
     Parameters
@@ -181,7 +181,7 @@ def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
     """
     table = table.tocsr() if hasattr(table, "tocsr") else table
 
-    def ask_afresh(row: int) -> T:
+    def ask_afresh(row: int) -> _T:
         seed_generators(0)  # else what one row draws would move the draws of all others
         return ask(_single_row(table, row))
 
@@ -230,23 +230,7 @@ def _single_row(table: Any, row: int) -> Any:
 def is_exact(thing: object) -> bool:
     """Return whether an object is a basis, a hypothesis or a class of them of this package: these
     treat every row by itself, exactly, so that many rows may be given at once."""
-    return type(thing).__module__.startswith(_EXACT)
-
-
-def result_once_seeded(work: Callable[[], T]) -> T | None:
-    """Return `result_of` the work, done again where it was the first to import torch.
-
-    Torch's generators can be seeded for a step only once torch is there: what a step drew from them
-    before would depend on whether it was the first.
-
-    Raises
-    ------
-    ResourceError
-        As `result_of` does.
-    """
-    imported = "torch" in sys.modules
-    result = result_of(work)
-    return result if imported or "torch" not in sys.modules else result_of(work)
+    return f"{type(thing).__module__}.".startswith(_EXACT)
 
 
 def as_sentence(cause: str) -> str:
@@ -257,7 +241,7 @@ def as_sentence(cause: str) -> str:
 
 
 @contextlib.contextmanager
-def isolated(seed: int, settings: Mapping[str, Any]) -> Iterator[None]:
+def isolated(seed: int, settings: JsonView) -> Iterator[None]:
     """Silence a learner, give it global random states of its own, and restore them after.
 
     Parameters

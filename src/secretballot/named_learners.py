@@ -9,14 +9,13 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from secretballot._validation import named, shown, shown_kind
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot._validation import Json, JsonView, named, refusal, shown, shown_kind
 
 #: Returns a new, unfitted learner for a number of classes; None leaves the choice to the caller.
 Maker = Callable[[int], Any]
 
 
-def _sklearn(path: str, *, scaler: Mapping[str, Any] | None = None, **settings: Any) -> Maker:
+def _sklearn(path: str, *, scaler: JsonView | None = None, **settings: Any) -> Maker:
     """Return what makes a learner of scikit-learn, behind a `StandardScaler` where that has
     settings."""
 
@@ -42,11 +41,11 @@ def _logistic(n_classes: int) -> Any:
     return _sklearn("linear_model.LogisticRegression", **settings)(n_classes)
 
 
-_FOREST: dict[str, Any] = {"n_estimators": 30, "min_samples_leaf": 2, "max_features": 0.3}
+_FOREST: Json = {"n_estimators": 30, "min_samples_leaf": 2, "max_features": 0.3}
 # No early stopping: it would set aside a tenth of a small shard.
-_BOOSTING: dict[str, Any] = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
+_BOOSTING: Json = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
 # Not centred, which distances do not feel, so that sparse tables stay sparse.
-_NEIGHBOURS: dict[str, Any] = {"scaler": {"with_mean": False}, "n_neighbors": 5}
+_NEIGHBOURS: Json = {"scaler": {"with_mean": False}, "n_neighbors": 5}
 
 CLASSIFIERS: dict[str, Maker] = {
     "logistic": _logistic,
@@ -67,8 +66,6 @@ REGRESSORS: dict[str, Maker] = {
     "boosting": _sklearn("ensemble.HistGradientBoostingRegressor", **_BOOSTING),
     "knn": _sklearn("neighbors.KNeighborsRegressor", **_NEIGHBOURS),
 }
-#: Names of students that are no teachers.
-_STUDENTS_ALONE = ("auto", "boosted")
 
 
 def teacher_by_name(name: str, n_classes: int = 2) -> Any:
@@ -118,15 +115,16 @@ def learner_by_name(
         return learner
     if colon and imports_a_class(name):
         return _imported_learner(name, parameter)
-    raise ParameterError(
-        Parameter(parameter),
+    raise refusal(
+        parameter,
         f" is {shown(name)}; it must be one of {', '.join(makers)}, or package.module:Class.",
     )
 
 
 def imports_a_class(name: str) -> bool:
     """Return whether a learner's name has code imported, rather than naming one of ours."""
-    ours = (*CLASSIFIERS, *REGRESSORS, *_STUDENTS_ALONE)
+    # the last two are students, and no teachers
+    ours = (*CLASSIFIERS, *REGRESSORS, "auto", "boosted")
     return ":" in name and name.partition(":")[0] not in ours
 
 
@@ -134,7 +132,7 @@ def imports_a_class(name: str) -> bool:
 #: over to another; no word can be a learner.
 _NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})
 #: Words that are no words.
-_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
+_CONSTANTS: Json = {"true": True, "false": False, "none": None}
 
 
 def _imported_learner(path: str, parameter: str) -> Any:
@@ -145,8 +143,8 @@ def _imported_learner(path: str, parameter: str) -> Any:
     try:
         learner = getattr(importlib.import_module(module), attribute)()
     except Exception as error:
-        raise ParameterError(
-            Parameter(parameter),
+        raise refusal(
+            parameter,
             f" {path!r} cannot be imported and made without arguments"
             f" ({type(error).__name__}); name an installed class as package.module:Class, or say"
             " with PYTHONPATH where its module lies.",
@@ -166,8 +164,8 @@ def check_learner(parameter: str, learner: Any) -> None:
     """
     needed = ("fit", "predict", "get_params")
     if isinstance(learner, type) or not all(hasattr(learner, name) for name in needed):
-        raise ParameterError(
-            Parameter(parameter),
+        raise refusal(
+            parameter,
             f" is {shown_kind(learner)}; give a name, or an instance with fit, predict and"
             " get_params, as scikit-learn's learners have.",
         )

@@ -5,17 +5,19 @@ from an older copy has lost answers that were given; a reservation would answer 
 anew, with fresh noise, for nothing. The vault beside it has seen them, and refuses such a copy.
 """
 
+import fcntl
 import functools
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secretballot._validation import check_path
-from secretballot.drafts import make_folder, release_above, wait_for_lock, write_file
+from secretballot.drafts import make_folder, write_file
 from secretballot.exceptions import DataError, LedgerError
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def make_vault(path: str | Path) -> Path:
     """
     check_path("The vault", path)
     folder = Path(path)
-    released = release_above(folder)
+    released = _release_above(folder)
     if released is not None:
         raise DataError(
             f"The vault {folder} lies in the release {released}, which is published; name another"
@@ -52,6 +54,15 @@ def make_vault(path: str | Path) -> Path:
             f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own."
         ) from None
     return folder
+
+
+def _release_above(place: Path) -> Path | None:
+    """Return the release that a place lies in, links followed, None where it lies in none."""
+    real = Path(os.path.realpath(place))
+    return next(
+        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
+        None,
+    )
 
 
 def read_secret(path: Path, *, largest: int | None = None, own: bool = False) -> bytes | None:
@@ -101,7 +112,8 @@ def _reason_unfit(found: os.stat_result, largest: int | None, own: bool) -> str:
 def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
     """Write a file of the vault with mode 0600.
 
-    To a temporary name, to the disk, then under its own name.
+    To a temporary name, to the disk, then under its own name; with `only_new` a file that is there
+    stays.
 
     Raises
     ------
@@ -115,27 +127,6 @@ def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
         raise DataError(
             f"{path} cannot be written ({error.strerror}); free some space or name another folder."
         ) from None
-
-
-def keep_secret(path: Path, content: bytes) -> bytes:
-    """Write a file of the vault unless there is one, and return what is kept there.
-
-    The first writer's content.
-
-    Parameters
-    ----------
-    path : Path
-    content : bytes
-
-    Raises
-    ------
-    DataError
-        If it cannot be written or read.
-    """
-    write_secret(path, content, only_new=True)
-    kept = read_secret(path)
-    assert kept is not None  # just linked, or there before
-    return kept
 
 
 class VaultFiles:
@@ -181,22 +172,22 @@ def keep_in_step(vault: Path, ledger: "Ledger") -> None:
     if not ledger.durable:
         return
     place = make_vault(vault.resolve() / _LEDGERS) / _head_name(ledger)
-    last = seen_head(place)
+    last = _seen_head(place)
     if last is not None and not ledger.contains(*last):
         raise LedgerError(
             f"The ledger of {ledger.dataset!r} is an older copy, or another one: it does not hold"
             " what this vault has seen of it, so answers that were given could be drawn anew;"
             " restore the newest copy of the ledger. Nothing was spent."
         )
-    remember_head(place, *ledger.head())
-    ledger.after_commit[str(place)] = functools.partial(remember_head, place)
+    _remember_head(place, *ledger.head())
+    ledger.after_commit[str(place)] = functools.partial(_remember_head, place)
 
 
 def _head_name(ledger: "Ledger") -> str:
     return f"{ledger.account[:32]}{_HEAD}"
 
 
-def seen_head(place: Path) -> tuple[int, str] | None:
+def _seen_head(place: Path) -> tuple[int, str] | None:
     """Return number and SHA-256 of the furthest row that was seen of a ledger, None where there is
     none.
 
@@ -211,7 +202,7 @@ def seen_head(place: Path) -> tuple[int, str] | None:
         return _head_of(read_secret(place, largest=_LARGEST_STATE) or b"")
 
 
-def remember_head(place: Path, position: int, chain: str) -> None:
+def _remember_head(place: Path, position: int, chain: str) -> None:
     """Remember a row if it is further than the one before. Where that fails, the memory lags
     behind.
 
@@ -229,9 +220,28 @@ def _held(folder: Path) -> Iterator[bool]:
     """Give whether others read and write nothing in a folder until the end of the block."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        yield wait_for_lock(handle, _PATIENCE_S)
+        yield _wait_for_lock(handle, _PATIENCE_S)
     finally:
         os.close(handle)
+
+
+def _wait_for_lock(handle: int, seconds: float) -> bool:
+    """Return whether the open file is locked by this handle, after so many seconds at most.
+
+    Where the file system knows no locks there is nobody to wait for.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.002)
+        except OSError:
+            return True
+        else:
+            return True
 
 
 def _head_of(row: bytes) -> tuple[int, str] | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from patients import document_of, invoke, words_of_run, write_files
-from secretballot.cli.screens import find_in_this_folder
+from secretballot.cli.screens import _find_in_this_folder
 
 CLASS = """
 import os, time
@@ -60,12 +60,12 @@ def test_the_folder_is_looked_into_only_for_a_name_that_was_given(tmp_path, monk
         "sklearn.dummy:DummyClassifier",  # installed, whatever lies here
         "../another_model:Mine",
     ):
-        find_in_this_folder(name)
+        _find_in_this_folder(name)
         assert sys.path == before, name
-    find_in_this_folder("logistic", "another_model:Mine")
+    _find_in_this_folder("logistic", "another_model:Mine")
     # last, so that it takes the place of nothing
     assert sys.path == [*before, os.fspath(tmp_path)]
-    find_in_this_folder("another_model:Mine")
+    _find_in_this_folder("another_model:Mine")
     assert sys.path == [*before, os.fspath(tmp_path)]
 
 

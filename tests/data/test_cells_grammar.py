@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from secretballot._written import iso_text, time_seconds
 from secretballot.data.cells import texts_of
-from secretballot.data.columns import HashedTextColumn, is_word, words_in
+from secretballot.data.columns import _HashedTextColumn, _is_word, words_in
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
@@ -232,7 +232,7 @@ def schema_of(spec, public=PUBLIC):
 
 
 def test_hashed_words_need_no_public_table_and_are_the_same_everywhere():
-    column = HashedTextColumn(name="note")
+    column = _HashedTextColumn(name="note")
     # BLAKE2b of eight bytes, big-endian, modulo the width: promised, since students rest on it
     assert column.places_of("Pain, pain!") == {789}
     assert column.places_of("knee pain") == {789, 155}
@@ -263,4 +263,4 @@ def test_a_schema_is_complete_and_the_same_in_every_process():
 def test_marks_belong_to_their_letters(text, words):
     found = words_in(text)
     assert found == words if isinstance(words, set) else len(found) == words
-    assert all(is_word(word) for word in found)
+    assert all(_is_word(word) for word in found)

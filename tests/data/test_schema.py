@@ -16,12 +16,11 @@ from secretballot.data.columns import (
     DateColumn,
     IgnoredColumn,
     NumericColumn,
-    TextColumn,
+    _TextColumn,
     declared_column,
 )
-from secretballot.data.inferred import inferred_column
 from secretballot.data.reading import read_table
-from secretballot.data.schema import Schema
+from secretballot.data.schema import Schema, _inferred_column
 from secretballot.exceptions import DataError
 
 PUBLIC = pd.DataFrame(
@@ -118,7 +117,7 @@ MOMENTS = [
 
 
 def inferred(cells, name="a"):
-    return inferred_column(name, pd.Series(cells, dtype=object))
+    return _inferred_column(name, pd.Series(cells, dtype=object))
 
 
 def encoded(column, cells):
@@ -152,7 +151,7 @@ def test_dates_are_found_in_every_usual_style(cells, style, parts):
 
 def test_dates_become_days_from_the_median_and_parts():
     cells = pd.Series(["2020-02-29", "2020-03-02 13:30", "2020-03-01", ""])
-    column = inferred_column("a", cells).column
+    column = _inferred_column("a", cells).column
     assert isinstance(column, DateColumn)
     assert column.feature_names == ("a", "a=month", "a=weekday", "a=hour", "a=missing")
     assert column.to_json()["median"] == "2020-03-01"
@@ -274,7 +273,7 @@ def test_free_text_is_no_feature_until_it_is_declared():
     assert 'declare "text"' in found.reason
     public = pd.DataFrame({"note": notes})
     (column,) = Schema.from_json({"columns": {"note": "text"}}, public=public).columns
-    assert isinstance(column, TextColumn)
+    assert isinstance(column, _TextColumn)
     assert column.words == ("fever", "pain")  # words of all cells tell nothing, those of one less
     cells = pd.Series(["PAIN, pain!", "no fever; pain?", "painful", "", None], dtype=object)
     out, odd = encoded(column, cells)

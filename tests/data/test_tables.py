@@ -13,7 +13,7 @@ import secretballot as sb
 from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot.data import reading as tables
 from secretballot.data.frames import check_columns, class_indices, frame_of_arrow, unit_ids
-from secretballot.data.reading import TableFile, estimated_rows, read_table, source_of, table_blocks
+from secretballot.data.reading import estimated_rows, read_table, source_of, table_blocks
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 
@@ -312,7 +312,7 @@ def test_what_a_file_system_raises_stays_unsaid(tmp_path, monkeypatch):
 
         readinto = readall = read
 
-    monkeypatch.setattr(TableFile, "opened", lambda file: Breaks(file.path))
+    monkeypatch.setattr("secretballot.data.reading._TableFile.opened", lambda one: Breaks(one.path))
     for name in ("a.csv", "a.parquet"):
         for look in (lambda f: list(table_blocks(f)), lambda f: source_of(f).digest()):
             with pytest.raises(DataError, match=r"cannot be read \(OddError\)") as refused:

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.data.cells import texts_of, vectors_of
-from secretballot.data.columns import VectorColumn
+from secretballot.data.cells import texts_of
+from secretballot.data.columns import VectorColumn, _vectors_of
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Schema
 
@@ -70,7 +70,7 @@ def test_a_tensor_of_fixed_shape_is_a_vector_row_by_row(tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"image": tensors}), path)
     cells = read_table(path)["image"]
-    assert (vectors_of(cells, 6) == images.reshape(N, 6)).all()
+    assert (_vectors_of(cells, 6) == images.reshape(N, 6)).all()
 
 
 def test_csv_and_parquet_and_python_say_the_same(tmp_path):
@@ -112,7 +112,7 @@ def test_a_vector_as_text_is_whole_and_read_back():
     long = RNG.normal(size=(2, 2000))
     texts = texts_of(column_of(list(long)))
     assert "..." not in texts[0]
-    assert (vectors_of(pd.Series(texts, dtype=object), 2000) == long).all()
+    assert (_vectors_of(pd.Series(texts, dtype=object), 2000) == long).all()
 
 
 def test_the_schema_says_all():

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import (
+    EMPTY,
+    Cut,
     DecisionStumps,
     FiniteClass,
+    Interval,
     Intervals,
     Thresholds,
     disagreement_coefficient,
 )
-from secretballot.hypotheses.ranges import EMPTY, Cut, Interval
 
 # Points are integers, so that quarters stand for every threshold and end there is, pairs of ends
 # inside one gap included.

@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.base import check_labelled, check_points
+from secretballot.hypotheses import Thresholds, _check_labelled, check_points
 
 SPACE = Thresholds().version_space()
 
@@ -31,9 +30,9 @@ def test_points_come_in_many_forms_and_out_in_one():
 
 
 def test_labels_and_weights():
-    labels, weights = check_labelled([True, False], None, 2)
+    labels, weights = _check_labelled([True, False], None, 2)
     assert (labels.tolist(), weights.tolist(), weights.dtype) == ([1, 0], [1, 1], np.int64)
-    labels, weights = check_labelled(np.array([1.0, 0.0]), [2, 0.5], 2)
+    labels, weights = _check_labelled(np.array([1.0, 0.0]), [2, 0.5], 2)
     assert (labels.dtype, weights.tolist()) == (np.int64, [2.0, 0.5])
 
 
@@ -46,12 +45,12 @@ def test_labels_and_weights():
         (lambda: check_points([np.datetime64("2026-01-01")], 1), DataError, "numbers"),
         (lambda: check_points(np.zeros((0, 2)), 2), DataError, "a row for each"),
         (lambda: check_points([[0.0, 1.0], [2.0, math.nan]], 2), DataError, "row 1, column 1"),
-        (lambda: check_labelled([[1], [0]], None, 2), DataError, "one label"),
-        (lambda: check_labelled(["no", "yes"], None, 2), DataError, "numbers"),
-        (lambda: check_labelled([0, 2], None, 2), DataError, "one label, 0 or 1, for each"),
-        (lambda: check_labelled([0, 1, 1], [1e308] * 3, 3), DataError, "finite sum"),
-        (lambda: check_labelled([0, 1], [1.0, math.nan], 2), DataError, "at least 0"),
-        (lambda: check_labelled([0, 1], [1.0], 2), DataError, "each of the 2 points"),
+        (lambda: _check_labelled([[1], [0]], None, 2), DataError, "one label"),
+        (lambda: _check_labelled(["no", "yes"], None, 2), DataError, "numbers"),
+        (lambda: _check_labelled([0, 2], None, 2), DataError, "one label, 0 or 1, for each"),
+        (lambda: _check_labelled([0, 1, 1], [1e308] * 3, 3), DataError, "finite sum"),
+        (lambda: _check_labelled([0, 1], [1.0, math.nan], 2), DataError, "at least 0"),
+        (lambda: _check_labelled([0, 1], [1.0], 2), DataError, "each of the 2 points"),
         (lambda: SPACE.restrict([1.0], [1], math.nan), ParameterError, "slack"),
     ],
 )

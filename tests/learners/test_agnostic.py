@@ -23,12 +23,12 @@ from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
 from secretballot.learners import labelers
 from secretballot.learners.labelers import (
     Agnostic,
-    PublicNumbers,
     Stability,
-    abstentions_for,
-    printed_abstentions,
-    printed_teachers,
-    teachers_for,
+    _abstentions_for,
+    _printed_abstentions,
+    _printed_teachers,
+    _PublicNumbers,
+    _teachers_for,
 )
 from secretballot.learners.session import reservation_folder
 from secretballot.report.certificate import certificate_digest
@@ -91,7 +91,7 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(monkeypatch):
         return np.arange(len(labels)) // 4 % 2
 
     rows = np.random.default_rng(0).permutation(40)
-    monkeypatch.setattr(labelers, "sample_in_random_order", lambda n, m: rows[:m])
+    monkeypatch.setattr(labelers, "_sample_in_random_order", lambda n, m: rows[:m])
     monkeypatch.setattr(labelers, "relabel", relabelled)
     points = np.arange(10.0, 50.0)[:, None]
     found = labeler(teacher=Spy(Thresholds()), epsilon=30.0, delta=0.02, n_teachers=4)
@@ -110,7 +110,7 @@ def test_hypotheses_take_frames_of_numbers_and_answer_to_them():
 
 def test_an_empty_sample_is_no_error(monkeypatch):
     monkeypatch.setattr(
-        labelers, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
+        labelers, "_sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
     )
     found = labeler(relation="add-remove").fit(X, Y, classes=CLASSES)
     assert found.ask([0.3]).label in (None, *CLASSES)
@@ -196,7 +196,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path):
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records():
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
-    numbers = PublicNumbers(BUDGET, 40, 0.1, "replace-one", 3000, 100)
+    numbers = _PublicNumbers(BUDGET, 40, 0.1, "replace-one", 3000, 100)
     event, _ = Agnostic(max_abstentions=1).terms(numbers)
     assert isinstance(event, Sampled)
     teachers = sb.train_teachers(
@@ -217,9 +217,9 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records():
 
 def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(tmp_path, monkeypatch):
     drawn = []
-    real = labelers.sample_in_random_order
+    real = labelers._sample_in_random_order
     monkeypatch.setattr(
-        labelers, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1]
+        labelers, "_sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1]
     )
     fitted_at(tmp_path, ledger_at(tmp_path))
     sought = [rows.tobytes() for rows in (drawn[0][:8], np.sort(drawn[0])[:8], X[drawn[0]][:8])]
@@ -310,19 +310,19 @@ def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(n
 def test_the_number_of_abstentions_is_a_binomial_quantile():
     # errata: m = 2000, alpha = .1: printed 44.9, three times the mean 50, the quantile 96
     for error, beta, k in ((0.1 / 12, 0.05, 300), (0.02, 0.01, 1000)):
-        errors = (abstentions_for(2000, error, beta, k) - 1) / 3
+        errors = (_abstentions_for(2000, error, beta, k) - 1) / 3
         assert binom.sf(errors, 2000, error) <= beta / k < binom.sf(errors - 1, 2000, error)
-    assert 90 <= abstentions_for(2000, 0.1 / 12, 0.05, 300) <= 103
-    assert abstentions_for(10, 0.9, 0.05, 10) == 10
+    assert 90 <= _abstentions_for(2000, 0.1 / 12, 0.05, 300) <= 103
+    assert _abstentions_for(10, 0.9, 0.05, 10) == 10
     # the printed Chernoff term is too small where .05 / 20 is promised to each of 20 teachers
     printed = 1000 * 0.05 + math.sqrt(1000 * 0.05 * math.log(1000 / 0.05) / 2)
-    ours = (abstentions_for(1000, 0.05, 0.05, 20) - 1) // 3
+    ours = (_abstentions_for(1000, 0.05, 0.05, 20) - 1) // 3
     assert binom.sf(ours, 1000, 0.05) <= 0.05 / 20 < binom.sf(math.floor(printed), 1000, 0.05)
 
 
 def test_so_many_teachers_answer_a_lead_of_a_third():
     stream = sparse_event(3.0, 4.0, 40, 2)
-    k = teachers_for(stream, 100, 0.05)
+    k = _teachers_for(stream, 100, 0.05)
     drawn = stream_mechanism(stream, k)
     assert 1 - answer_chance(drawn, math.ceil(k / 3 / 2) - 1) <= 0.05 / 100
     assert 1 - answer_chance(drawn, math.ceil((k - 12) / 3 / 2) - 1) > 0.05 / 100
@@ -330,17 +330,17 @@ def test_so_many_teachers_answer_a_lead_of_a_third():
 
 def test_printed_constants_are_those_of_the_papers():
     budget, m, alpha, beta = PrivacyBudget(0.8, 1e-6), 100, 0.05, 0.1
-    numbers = PublicNumbers(budget, m, alpha, "replace-one", 70_000)
+    numbers = _PublicNumbers(budget, m, alpha, "replace-one", 70_000)
     printed, needed = Agnostic(calibration="paper", beta=beta).terms(numbers)
     unstable, inside = math.ceil(5 / 8 + math.sqrt(15 * math.log(1000)) / 4), 0.05 * math.sqrt(5)
     inner = PrivacyBudget(inside / math.log(2e6), 1e-6 / (2 * math.exp(inside) * math.log(2e6)))
     assert (printed.sampled, printed.stream) == (1000, bassily_noise(inner, m, unstable))
-    assert needed == printed_teachers(inner, m, unstable, beta)
-    assert printed_abstentions(1000, 0.05, 0.1) == math.ceil(
+    assert needed == _printed_teachers(inner, m, unstable, beta)
+    assert _printed_abstentions(1000, 0.05, 0.1) == math.ceil(
         3 * (50 + math.sqrt(50 * math.log(1e4) / 2))
     )
     scale = math.sqrt(32 * 4 * math.log(2e6)) / 0.8
-    assert printed_teachers(budget, m, 4, beta) == math.ceil(
+    assert _printed_teachers(budget, m, 4, beta) == math.ceil(
         34 * math.sqrt(2) * scale * math.log(4 * m * 4 / 1e-6)
     )
 
@@ -362,11 +362,11 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path):
 
 
 def test_the_stability_labeler_takes_its_numbers_from_public_ones():
-    numbers = PublicNumbers(BUDGET, 30, 0.02, "add-remove")
+    numbers = _PublicNumbers(BUDGET, 30, 0.02, "add-remove")
     tight = Stability().terms(numbers)
     printed = Stability(calibration="paper").terms(numbers)
-    needed = abstentions_for(30, 0.02, 0.05, tight[1])
+    needed = _abstentions_for(30, 0.02, 0.05, tight[1])
     assert tight[0].abstentions >= needed
-    assert tight[1] == teachers_for(tight[0], 30, 0.05)
-    assert printed[0] == bassily_noise(BUDGET, 30, printed_abstentions(30, 0.02, 0.05))
+    assert tight[1] == _teachers_for(tight[0], 30, 0.05)
+    assert printed[0] == bassily_noise(BUDGET, 30, _printed_abstentions(30, 0.02, 0.05))
     assert printed[1] > 10 * tight[1]

@@ -213,7 +213,7 @@ def test_the_certificate_counts_the_choice_and_what_candidates_cost(task):
     assert (certificate["epsilon"], certificate["delta"]) == (0.2, 0.0)
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 8e-7}
     assert found.released_.labels.tolist() == found.predict(task["P"]).tolist()
-    assert room.INDEPENDENT in certificate["assumptions"]
+    assert room._INDEPENDENT in certificate["assumptions"]
     assert "choices" not in before  # the candidate's own certificate stays as it was
     assert certificate["public"]["candidates"] == ["K=50", "K=20"]
 

@@ -25,7 +25,7 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
 from secretballot.learners import pate_mechanisms as estimates
-from secretballot.learners.pate_mechanisms import BETA, EstimatedSize, choose_label_queries
+from secretballot.learners.pate_mechanisms import _BETA, EstimatedSize, _choose_label_queries
 from secretballot.report.certificate import certificate_digest
 from secretballot.report.certificate_models import stated, total_price
 from sessions import of_fit
@@ -63,7 +63,7 @@ def _joint_law(ones, paying):
     """Return the law of (released number, labels) for votes `ones` for class 1 at two points,
     shape (29, 4); the labels are those that a plan pays for."""
     distances = np.sort(stability(np.column_stack([K - np.array(ones), ones])))
-    middle = distances[math.floor(estimates.FRACTIONS[TINY.mechanism] * len(distances))]
+    middle = distances[math.floor(estimates._FRACTIONS[TINY.mechanism] * len(distances))]
     scale = least_quotient(1, TINY.epsilon)
     seen = math.tanh(0.5 / scale) * np.exp(-np.abs(SEEN - middle) / scale)
     of_size = {}
@@ -98,8 +98,8 @@ def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes():
 def test_the_slack_is_the_least_that_the_noise_exceeds_rarely(epsilon):
     plan = _plan(epsilon=epsilon, budget=sb.PrivacyBudget(3.0, 1e-6))
     scale, slack = least_quotient(1, epsilon), plan._noise_slack
-    assert laplace_above(slack, scale) <= BETA
-    assert slack == 0 or laplace_above(slack - 1, scale) > BETA
+    assert laplace_above(slack, scale) <= _BETA
+    assert slack == 0 or laplace_above(slack - 1, scale) > _BETA
 
 
 def test_the_number_of_labels_fits_votes_of_known_margin():
@@ -113,7 +113,7 @@ def test_the_number_of_labels_fits_votes_of_known_margin():
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(100.0, 0.1))
     found = np.sort([plan.pay(lambda: counts, ledger, None).values.item() for _ in range(40)])
     most, typical = plan.size_by(int(found[-12])), plan.size_by(int(found[20]))
-    exact = choose_label_queries(plan.rest, plan.pool, margin)
+    exact = _choose_label_queries(plan.rest, plan.pool, margin)
     assert most <= exact  # 1 in 20 may plan for more; 12 of 40 would be a chance of 1e-6
     # the slack, and the noise of the median number, in shares of the margin
     lost = 2 * (plan._noise_slack + 4) / margin
@@ -129,7 +129,7 @@ def test_too_much_noise_shows_nothing_and_says_so(number):
     with pytest.warns(
         WeakSignalWarning, match=f"is {number} votes of 250 teachers.* a margin of 0.6 K is assumed"
     ):
-        assert plan.size_by(number) == choose_label_queries(plan.rest, plan.pool)
+        assert plan.size_by(number) == _choose_label_queries(plan.rest, plan.pool)
     with pytest.warns(WeakSignalWarning, match="one abstention"):
         assert _plan(mechanism="sparse-vector").size_by(number) == 1
 
@@ -147,7 +147,7 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
 
     def needs(unstable):
         event = SPARSE(plan.rest, unstable)
-        return event.threshold + sum(quantile_slack(0.1, event, 100, BETA))
+        return event.threshold + sum(quantile_slack(0.1, event, 100, _BETA))
 
     for number in (needs(2), needs(2) + 1, needs(4) + 1):
         found = plan.size_by(number)

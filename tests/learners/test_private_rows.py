@@ -78,7 +78,7 @@ def test_rows_of_one_unit_are_no_coincidence():
 @pytest.mark.parametrize("law", [FEW, SOME, MANY])
 def test_blocks_and_a_sample_say_what_the_table_says(law, monkeypatch):
     private, public = drawn(20_000, *law, seed=1), drawn(2000, *law, seed=2)
-    monkeypatch.setattr(table_module, "MOST_SAMPLED", 3000)
+    monkeypatch.setattr(table_module, "_MOST_SAMPLED", 3000)
     for table, found in ((public, False), (np.vstack([public, NUMBERS[:200, :2]]), True)):
         rows = PrivateRows([table])
         for part in np.array_split(np.vstack([private, NUMBERS[:, :2]]), 7):

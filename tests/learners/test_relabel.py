@@ -11,7 +11,7 @@ from exact_games.statistics import frequency_p_value
 from secretballot import relabel
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners import labelers as secret_sample
-from secretballot.learners.labelers import sample_in_random_order, sample_independently
+from secretballot.learners.labelers import _sample_in_random_order, _sample_independently
 
 ALPHA = 1e-6
 DRAWS = 700
@@ -54,27 +54,27 @@ def test_labels_are_drawn_by_the_stated_law(hypotheses, X, et):
 
 
 def test_samples_come_in_every_order_alike():
-    found = Counter(tuple(sample_in_random_order(4, 2).tolist()) for _ in range(6_000))
+    found = Counter(tuple(_sample_in_random_order(4, 2).tolist()) for _ in range(6_000))
     orders = list(itertools.permutations(range(4), 2))
     assert set(found) == set(orders)
     assert min(frequency_p_value(found[order], 6_000, 1 / 12) for order in orders) > ALPHA / 12
-    assert sorted(sample_in_random_order(500, 500).tolist()) == list(range(500))
+    assert sorted(_sample_in_random_order(500, 500).tolist()) == list(range(500))
 
 
 def test_equal_keys_are_drawn_again(monkeypatch):
     words = [np.array([7, 7, 1], dtype=np.uint64), np.array([3, 9, 1], dtype=np.uint64)]
     monkeypatch.setattr(secret_sample, "_random_words", lambda n: words.pop(0))
-    assert sample_in_random_order(3, 2).tolist() == [2, 0]
+    assert _sample_in_random_order(3, 2).tolist() == [2, 0]
     assert not words
 
 
 def test_independent_samples_take_each_record_at_the_rate():
-    rows = sample_independently(40_000, 3, 10)
+    rows = _sample_independently(40_000, 3, 10)
     assert frequency_p_value(len(rows), 40_000, 0.3) > ALPHA
     assert (np.diff(rows) > 0).all()
-    both = sum(np.isin([0, 1], sample_independently(2, 1, 2)).all() for _ in range(4000))
+    both = sum(np.isin([0, 1], _sample_independently(2, 1, 2)).all() for _ in range(4000))
     assert frequency_p_value(both, 4000, 0.25) > ALPHA
-    assert sample_independently(5, 10**6, 10**6).tolist() == [0, 1, 2, 3, 4]
+    assert _sample_independently(5, 10**6, 10**6).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_the_rate_is_never_above_the_stated_one(monkeypatch):
@@ -84,4 +84,4 @@ def test_the_rate_is_never_above_the_stated_one(monkeypatch):
         "_random_words",
         lambda n: np.array([0, third - 1, third, third + 1], dtype=np.uint64),
     )
-    assert sample_independently(4, 1, 3).tolist() == [0, 1]
+    assert _sample_independently(4, 1, 3).tolist() == [0, 1]

@@ -15,7 +15,7 @@ from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners import table as tables
 from secretballot.learners.labelers import public_points_needed
-from secretballot.learners.table import one_record_each
+from secretballot.learners.table import _one_record_each
 from sessions import of_fit
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -87,17 +87,17 @@ def test_the_loss_of_the_whole_fit_is_epsilon_and_no_more(monkeypatch, world, re
 
 def test_of_every_unit_one_record_is_taken_by_chance_whoever_else_comes(monkeypatch):
     many = np.repeat(np.arange(300), 4)
-    places, again = (one_record_each(many, len(many)) for _ in range(2))
+    places, again = (_one_record_each(many, len(many)) for _ in range(2))
     assert np.bincount(places % 4, minlength=4).min() > 30
     assert places.tolist() != again.tolist()
     monkeypatch.setattr(tables, "entropy_bytes", lambda n: bytes(range(n)))
     units = np.array([5, 3, 5, 9, 3, 5, 7, 7])
-    kept = one_record_each(units, 8)
+    kept = _one_record_each(units, 8)
     assert sorted(units[kept].tolist()) == [3, 5, 7, 9]
     assert kept.tolist() == sorted(kept.tolist())
     for leaving in (3, 5, 7, 9):
         stays = np.flatnonzero(units != leaving)
-        left = stays[one_record_each(units[stays], len(stays))]
+        left = stays[_one_record_each(units[stays], len(stays))]
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
 
 

@@ -112,7 +112,7 @@ def test_moments_of_a_table_on_disk_are_those_in_memory_wherever_they_are_added_
     monkeypatch.setattr(tables, "_PART_CELLS", 200)
     for rows_together in (9, 10_000):
         monkeypatch.setattr(stored_table, "_BLOCK_ENTRIES", rows_together * table.n_columns)
-        monkeypatch.setattr(tables, "ROWS_TOGETHER", rows_together)
+        monkeypatch.setattr(tables, "_ROWS_TOGETHER", rows_together)
         assert sums_of(unit, X=table, y=None)[1].tolist() == known.tolist()
     for data in ({"X": table, "y": None}, in_memory(unit)):
         assert sums_of(unit, **data, executor=pool)[1].tolist() == known.tolist()
@@ -124,7 +124,7 @@ def test_rows_on_disk_travel_by_their_place_or_whole(tmp_path, unit, send):
     table, vault, elsewhere = kept(tmp_path, unit), tmp_path / "vault", tmp_path / "elsewhere"
     target = MomentTarget.of_classes(CLASSES)
     private, _ = tables.private_table(table, None, X_PUBLIC, target, None, None)
-    dealt = replace(tables.assign_stored_shards(table, 5, "add-remove", vault), sparse=True)
+    dealt = replace(tables._assign_stored_shards(table, 5, "add-remove", vault), sparse=True)
     with private.parts(send=send) as parts:
         shards = [dealt.loader(number, send=send) for number in range(5)]
         loads = pickle.loads(pickle.dumps([*parts(), *shards]))
@@ -177,7 +177,7 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(tmp_path, monkeypat
 
 
 def test_votes_of_records_on_disk_are_those_in_memory(tmp_path, unit, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS_TOGETHER", 50)
+    monkeypatch.setattr(tables, "_ROWS_TOGETHER", 50)
     counts = [votes_of(unit, X=kept(tmp_path, unit), y=None), votes_of(unit, **in_memory(unit))]
     if unit is None:
         assert counts[0].tolist() == counts[1].tolist()
@@ -191,7 +191,7 @@ def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     monkeypatch.setattr("secretballot.learners.table.entropy_bytes", bytes)
     table, counts = kept(tmp_path, "person"), []
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
-        monkeypatch.setattr(tables, "ROWS_TOGETHER", rows_together)
+        monkeypatch.setattr(tables, "_ROWS_TOGETHER", rows_together)
         counts.append(votes_of("person", X=table, y=None).tolist())
     assert counts[0] == counts[1] == counts[2]
 
@@ -203,7 +203,7 @@ def test_a_choice_on_disk_counts_as_in_memory(tmp_path, unit, monkeypatch):
         DecisionTreeClassifier(max_depth=depth, random_state=0).fit(encoded, table["ill"])
         for depth in (1, 3)
     ]
-    monkeypatch.setattr(tables, "ROWS_TOGETHER", 50)
+    monkeypatch.setattr(tables, "_ROWS_TOGETHER", 50)
     found = []
     for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
         model = sb.SemiPrivateClassifier(models, epsilon=1, ledger=account(unit))
@@ -230,26 +230,26 @@ def test_only_one_file_has_positions(tmp_path, name):
         with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
             model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
         assert ledger.history() == []
-    tables.assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
+    tables._assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
 
 
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path):
     table, vault = kept(tmp_path), tmp_path / "vault"
-    one = tables.assign_stored_shards(table, 5, "add-remove", vault)
-    again = tables.assign_stored_shards(table, 5, "add-remove", vault)
+    one = tables._assign_stored_shards(table, 5, "add-remove", vault)
+    again = tables._assign_stored_shards(table, 5, "add-remove", vault)
     assert (one.serial, one.sizes) == (again.serial, again.sizes)  # an interrupted fit goes on
     tables.forget_records(vault)
-    other = tables.assign_stored_shards(table, 5, "add-remove", vault)
+    other = tables._assign_stored_shards(table, 5, "add-remove", vault)
     assert one.serial != other.serial
     assert one.sizes != other.sizes
     # 600 in five shards: a deviation of 9.8, and at 60 more than six of them
     assert max(abs(size - N / 5) for size in other.sizes) < 60
-    placed = tables.assign_stored_shards(table, 5, "replace-one", vault)
+    placed = tables._assign_stored_shards(table, 5, "replace-one", vault)
     assert placed.sizes == (N // 5,) * 5
     first = placed.part(0)[0]
     assert first.tobytes() == in_memory(None)["X"][::5].tobytes()
     with pytest.raises(ParameterError, match="every teacher needs a record"):
-        tables.assign_stored_shards(table, N + 1, "replace-one", vault)
+        tables._assign_stored_shards(table, N + 1, "replace-one", vault)
 
 
 def test_without_a_vault_nothing_is_left_but_the_table(tmp_path):
@@ -332,7 +332,7 @@ def test_shards_on_disk_have_the_form_of_sparse_points(tmp_path, monkeypatch, na
     monkeypatch.setattr(Noting, "seen", [])
     model = sb.PATEClassifier(Noting(), n_teachers=8, epsilon=8.0, delta=1e-5)
     model.fit_labels(table, None, X_public=schema.encode_sparse(WARD_POINTS), classes=CLASSES)
-    of_teachers = [X for X in Noting.seen if X.shape[0] != session.ROWS]
+    of_teachers = [X for X in Noting.seen if X.shape[0] != session._ROWS]
     assert len(of_teachers) == 16
     assert all(sparse.issparse(one) for one in of_teachers)
 
@@ -372,7 +372,7 @@ def test_an_empty_stored_shard_has_its_width(tmp_path):
     table = store_table(
         tmp_path / "private.csv", tmp_path / "v", schema=OF_WARDS, target="ill", classes=CLASSES
     )
-    shards = tables.assign_stored_shards(table, 3, "add-remove", tmp_path / "v")
+    shards = tables._assign_stored_shards(table, 3, "add-remove", tmp_path / "v")
     sizes = [replace(shards, sparse=True).part(number)[0].shape for number in range(3)]
     assert {width for _, width in sizes} == {OF_WARDS.encode(WARD_POINTS).shape[1]}
     assert sum(rows for rows, _ in sizes) == 2

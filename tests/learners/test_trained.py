@@ -94,11 +94,11 @@ def test_an_interrupted_training_keeps_its_shards_whose_ids_are_gone_before_anyb
 ):
     ids, seen = tmp_path / "record.ids", []
 
-    def crash(*_):
+    def crash(*_, **__):
         seen.append(ids.read_bytes())
         raise KeyboardInterrupt
 
-    for place in ("keep_secret", "forget_records"):
+    for place in ("write_secret", "forget_records"):
         with monkeypatch.context() as patch:
             patch.setattr(room, place, crash)
             with pytest.raises(KeyboardInterrupt):
@@ -109,14 +109,14 @@ def test_an_interrupted_training_keeps_its_shards_whose_ids_are_gone_before_anyb
 
 
 def test_of_two_that_train_at_once_the_first_to_keep_wins(tmp_path, monkeypatch):
-    vault, real, meanwhile = tmp_path / "vault", room.keep_secret, []
+    vault, real, meanwhile = tmp_path / "vault", room.write_secret, []
 
-    def late(path, content):
-        monkeypatch.setattr(room, "keep_secret", real)
+    def late(path, content, **how):
+        monkeypatch.setattr(room, "write_secret", real)
         meanwhile.append(trained(vault))
-        return real(path, content)
+        return real(path, content, **how)
 
-    monkeypatch.setattr(room, "keep_secret", late)
+    monkeypatch.setattr(room, "write_secret", late)
     mine = trained(vault)
     assert mine.serial == meanwhile[0].serial == sb.TrainedTeachers.load(vault).serial
     assert opened(mine) == opened(meanwhile[0])

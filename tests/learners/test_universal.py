@@ -22,7 +22,7 @@ from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.releasing import AnswerStream
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners import labelers as labeler_module
-from secretballot.learners.labelers import Agnostic, BudgetSplit, Universal, UniversalSession
+from secretballot.learners.labelers import Agnostic, Universal, _BudgetSplit, _UniversalSession
 from sessions import of_fit
 
 ASKED = PrivacyBudget(1.0, 1e-6)
@@ -110,7 +110,7 @@ def true_label(points):
 
 @pytest.mark.parametrize(("epsilon", "share"), [(1 / 3, 0.123456789), (17.0, 0.9), (1e-3, 0.9)])
 def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
-    split = BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10)
+    split = _BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10)
     total = Fraction(repr(split.first.epsilon)) + Fraction(repr(split.endless_epsilon))
     assert total <= Fraction(repr(epsilon))
     assert float(total) == pytest.approx(epsilon, rel=1e-12)
@@ -284,7 +284,7 @@ def test_killed_at_the_switch_it_neither_pays_twice_nor_answers_unpaid(tmp_path,
 def test_of_two_processes_that_switch_one_draws(tmp_path):
     one = fitted(tmp_path)
     other = fitted(tmp_path)
-    real = UniversalSession.switch
+    real = _UniversalSession.switch
 
     def overtaken(self, points):
         if self is one.session_:
@@ -292,7 +292,7 @@ def test_of_two_processes_that_switch_one_draws(tmp_path):
         real(self, points)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(UniversalSession, "switch", overtaken)
+        patch.setattr(_UniversalSession, "switch", overtaken)
         one.ask_many(QUESTIONS)
     assert drawn_by(one) == drawn_by(other)
     assert len(ledger_at(tmp_path).history()) == 2
@@ -300,7 +300,7 @@ def test_of_two_processes_that_switch_one_draws(tmp_path):
 
 def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labeler_module, "UniversalSession", Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(labeler_module, "_UniversalSession", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 1

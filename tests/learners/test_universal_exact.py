@@ -21,7 +21,7 @@ from secretballot.accounting import PrivacyBudget, delta_upper, price
 from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.learners import labelers as secret_sample
-from secretballot.learners.labelers import Agnostic, BudgetSplit
+from secretballot.learners.labelers import Agnostic, _BudgetSplit
 
 # worlds so small that hardly any delta is below one over their number
 pytestmark = pytest.mark.filterwarnings("ignore:delta is")
@@ -71,7 +71,7 @@ class World:
         self.hypotheses, self.event, self.share = hypotheses, event, share
         self.first_epsilon = BUDGET.epsilon - share
         self.rows, self.relabelling, self.choice = np.arange(0), ScriptedChoice(), ScriptedChoice()
-        monkeypatch.setattr(secret_sample, "sample_in_random_order", lambda n, m: self.rows)
+        monkeypatch.setattr(secret_sample, "_sample_in_random_order", lambda n, m: self.rows)
         monkeypatch.setattr(secret_sample, "noise_source", lambda: self.relabelling)
         monkeypatch.setattr(releasing, "noise_source", lambda: self.choice)
         monkeypatch.setattr(Agnostic, "terms", lambda _, asked: self.plan(asked))
@@ -162,7 +162,7 @@ def sharpest(epsilon, side):
 
 def printed(total, share, n_first):
     """As Algorithm 4 has it: all of epsilon to each part."""
-    return BudgetSplit(
+    return _BudgetSplit(
         epsilon=total.epsilon,
         delta=total.delta,
         first_epsilon=total.epsilon,
@@ -183,5 +183,5 @@ def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(sh
         ]
         return true_delta(*sides, ASKED.epsilon)
 
-    assert delta(BudgetSplit.of(ASKED, share, 100)) <= 1e-15
+    assert delta(_BudgetSplit.of(ASKED, share, 100)) <= 1e-15
     assert delta(printed(ASKED, share, 100)) == pytest.approx(0.338, abs=5e-4)

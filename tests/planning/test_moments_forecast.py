@@ -17,7 +17,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.planning import moments_forecast
 from secretballot.planning.moments_forecast import forecast_moments
 from secretballot.planning.plan_model import Task, plan_text
-from secretballot.runs.plan import plan_toml
+from secretballot.runs.plan import _plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 
@@ -67,7 +67,7 @@ def test_a_plan_of_moments_is_carried_out(tmp_path, made):
         if name != "public":
             table["ill"] = np.where(y, "yes", "no")
         table.to_csv(tmp_path / f"{name}.csv", index=False)
-    (tmp_path / "plan.toml").write_text(plan_toml(made))
+    (tmp_path / "plan.toml").write_text(_plan_toml(made))
     words = "learn private.csv public.csv --target ill --classes no,yes --config plan.toml"
     words += " --ledger own --out out --evaluate test.csv"
     with contextlib.chdir(tmp_path):

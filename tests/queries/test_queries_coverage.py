@@ -19,10 +19,11 @@ from secretballot.queries import (
     PublicPool,
     QuerySelector,
     QueryStrategy,
+    _LabelledRows,
+    _OracleRegion,
+    _PoolLearner,
+    _spread_over,
 )
-from secretballot.queries.base import LabelledRows
-from secretballot.queries.disagreement import OracleRegion
-from secretballot.queries.uncertainty import PoolLearner, spread_over
 
 
 def groups(*sizes):
@@ -47,11 +48,11 @@ def test_clusters_are_represented_by_size_and_by_their_middle(wrap):
 def test_spread_takes_the_heaviest_of_each_group_and_fills_up():
     X, group = groups(5, 5, 5, 5)
     weights = np.arange(20.0)
-    places = spread_over(X, weights, 4, seed=0)
+    places = _spread_over(X, weights, 4, seed=0)
     assert places.tolist() == [4, 9, 14, 19]
     same = np.zeros((6, 2))
-    assert spread_over(same, np.array([1.0, 5, 2, 9, 3, 4]), 3, seed=0).tolist() == [1, 3, 5]
-    assert spread_over(same, np.zeros(6), 6, seed=0).tolist() == list(range(6))
+    assert _spread_over(same, np.array([1.0, 5, 2, 9, 3, 4]), 3, seed=0).tolist() == [1, 3, 5]
+    assert _spread_over(same, np.zeros(6), 6, seed=0).tolist() == list(range(6))
     assert set(group[places]) == {0, 1, 2, 3}
 
 
@@ -115,8 +116,8 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack):
     labels = (X[rows, 0] >= 0.5).astype(np.int64)
     labels[[2, 17]] ^= 1
     whole = Thresholds("either").version_space()
-    region = OracleRegion(PoolLearner(LINEAR, pool_of(X)))
-    region.update(LabelledRows(rows, labels, np.ones(20), rows), slack)
+    region = _OracleRegion(_PoolLearner(LINEAR, pool_of(X)))
+    region.update(_LabelledRows(rows, labels, np.ones(20), rows), slack)
     found = region.contains(np.arange(40))
     outermost = region._most - 2.0  # the best threshold makes two
     assert slack <= outermost < slack + 1.1

@@ -10,17 +10,16 @@ from noisy_plans import priced
 from secretballot.accounting import PrivacyBudget, sparse_vector
 from secretballot.accounting.recipes import answer_chance
 from secretballot.exceptions import ParameterError
-from secretballot.runs.questions import (
-    Caution,
-    Watch,
-    cautions_of_noise,
+from secretballot.runs.methods import (
+    _cautions_of_noise,
+    _cautions_of_records,
+    _cautions_of_teachers,
+    _settle_questions,
+    _warnings_dropped,
     cautions_of_price,
-    cautions_of_records,
-    cautions_of_teachers,
-    settle_questions,
-    warnings_dropped,
 )
-from secretballot.runs.spec import Question, RunSpec
+from secretballot.runs.questions import Caution, Watch
+from secretballot.runs.spec import RunSpec, _Question
 
 USUAL = PrivacyBudget(1.0, 1e-6)
 
@@ -45,10 +44,10 @@ def test_a_price_is_asked_about_by_public_numbers(epsilon, delta, records, names
     price = PrivacyBudget(epsilon, delta)
     found = list(cautions_of_price(price))
     if records is not None:
-        found += cautions_of_records(price, records, 10)
+        found += _cautions_of_records(price, records, 10)
     assert [caution.name for caution in found] == names
     assert not any(caution.private for caution in found)
-    assert set(names) <= set(get_args(Question))
+    assert set(names) <= set(get_args(_Question))
 
 
 @pytest.mark.parametrize(
@@ -62,12 +61,12 @@ def test_a_price_is_asked_about_by_public_numbers(epsilon, delta, records, names
     ],
 )
 def test_how_many_records_there_are_is_asked_of_the_curator_alone(delta, n_units, teachers, names):
-    found = list(cautions_of_records(PrivacyBudget(1.0, delta), None, n_units))
-    found += cautions_of_teachers(teachers, n_units)
+    found = list(_cautions_of_records(PrivacyBudget(1.0, delta), None, n_units))
+    found += _cautions_of_teachers(teachers, n_units)
     assert [caution.name for caution in found] == names
     assert all(caution.private for caution in found)
     assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
-    persons = cautions_of_records(PrivacyBudget(1.0, delta), None, n_units, "persons")
+    persons = _cautions_of_records(PrivacyBudget(1.0, delta), None, n_units, "persons")
     assert all("private persons" in caution.text for caution in persons)
 
 
@@ -78,7 +77,7 @@ def test_a_sparse_vector_that_would_hardly_answer_is_asked_about():
     assert answer_chance(mechanism, math.ceil(few / 2) - 1) < 0.5
     for n_teachers, usual, count in ((few, 0, 1), (many, 0, 0), (many, 1001, 1)):
         terms = priced(mechanism, 1000, n_teachers, budget=USUAL)
-        asked = [caution.name for caution in cautions_of_noise(terms, usual)]
+        asked = [caution.name for caution in _cautions_of_noise(terms, usual)]
         assert asked == ["noise"] * count
 
 
@@ -90,7 +89,7 @@ TOTAL = Caution("total", "no account exists.")
 def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(confirm):
     left = [one for one in (LARGE, FEW) if one.name not in confirm]
     with pytest.raises(ParameterError) as raised:
-        settle_questions([LARGE, FEW, LARGE], confirm, Watch())
+        _settle_questions([LARGE, FEW, LARGE], confirm, Watch())
     text = str(raised.value)
     count = "2 questions" if len(left) == 2 else "1 question"
     assert text.startswith(f"{count} before anything is spent: ")
@@ -101,13 +100,13 @@ def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(confi
 
 def test_what_is_confirmed_is_noted_and_a_total_is_no_yes():
     watch = Watch()
-    assert settle_questions([LARGE, FEW], ("epsilon", "records"), watch) is None
+    assert _settle_questions([LARGE, FEW], ("epsilon", "records"), watch) is None
     told = {note.text: note.private for note in watch.notes}
     assert told == {"epsilon is large.": False, "few.": True}
     with pytest.raises(ParameterError, match=r"no account exists \[total='E,D'\]"):
-        settle_questions([TOTAL], (), Watch())
+        _settle_questions([TOTAL], (), Watch())
     answered = Watch(ask=lambda asked: dict.fromkeys(asked, "4,1e-5"))
-    assert settle_questions([TOTAL], (), answered) == "4,1e-5"
+    assert _settle_questions([TOTAL], (), answered) == "4,1e-5"
     with pytest.raises(ParameterError, match="confirm is 'total'; it must be 'epsilon'"):
         RunSpec.read(epsilon=1, delta=1e-6, confirm=("epsilon", "total"))
 
@@ -120,13 +119,13 @@ def test_somebody_who_is_there_is_asked_all_at_once():
         return {one: "yes" for one in asked if one.name == "epsilon"}
 
     with pytest.raises(ParameterError, match=r"^1 question before .* \[confirm='records'\]"):
-        settle_questions([LARGE, FEW, LARGE], (), Watch(ask=answer))
+        _settle_questions([LARGE, FEW, LARGE], (), Watch(ask=answer))
     assert heard == [["epsilon", "records"]]
 
 
 def test_a_loud_learner_is_not_heard():
     with warnings.catch_warnings(record=True) as heard:
-        with warnings_dropped():
+        with _warnings_dropped():
             # as a library does that wants to be heard whatever its user filters
             warnings.simplefilter("always")
             warnings.warn("a shard of 60 rows begins with 42", UserWarning, stacklevel=1)

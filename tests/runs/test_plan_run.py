@@ -12,10 +12,10 @@ from made_plans import COUNTS, plan_for
 from patients import invoke
 from secretballot._validation import named
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.pate_mechanisms import OF_CLASSES, noise_of
+from secretballot.learners.pate_mechanisms import _OF_CLASSES, _noise_of
 from secretballot.planning.plan_model import Setting
 from secretballot.runs import plan as plan_run
-from secretballot.runs.plan import plan_toml, run_plan
+from secretballot.runs.plan import _plan_toml, run_plan
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import RunInputs
@@ -30,7 +30,7 @@ PUBLIC_NUMBERS = {"n_records": 600, "public": "50", "epsilon": 4.0, "delta": 1e-
 
 def spec_of(folder, plan):
     """Return the settings that a run reads of a plan."""
-    (folder / "plan.toml").write_text(plan_toml(plan))
+    (folder / "plan.toml").write_text(_plan_toml(plan))
     return RunSpec.read(folder / "plan.toml")
 
 
@@ -44,8 +44,8 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path, setting):
     assert (spec.method.name, spec.method.random_state) == ("pate", 0)
     assert spec.forecast is not None
     assert spec.forecast["student_accuracy"] == (0.5, 0.4, 0.6)
-    name, own = named("mechanism", made.settings()["mechanism"], OF_CLASSES)
-    assert noise_of(name) == setting.mechanism or name == setting.mechanism
+    name, own = named("mechanism", made.settings()["mechanism"], _OF_CLASSES)
+    assert _noise_of(name) == setting.mechanism or name == setting.mechanism
     assert own.get("max_abstentions") == setting.max_abstentions
 
 

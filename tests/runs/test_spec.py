@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from secretballot.cli.screens import settings_of
-from secretballot.cli.verbs import LEARNING
+from secretballot.cli.verbs import _LEARNING
 from secretballot.exceptions import ParameterError, SecretBallotError
 from secretballot.runs.methods import Sizes, method_of
 from secretballot.runs.spec import RunSpec, Sources, groups, words_of
@@ -46,7 +46,7 @@ def of_options(**given):
     """Return what the options of `learn` make of these words."""
     found = []
     words = {"config": None, "set_": None, **given}
-    settings_of(*LEARNING)(lambda sources: found.append(sources))(**words)
+    settings_of(*_LEARNING)(lambda sources: found.append(sources))(**words)
     return RunSpec.of_tree(found[0].tree())
 
 

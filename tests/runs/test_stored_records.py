@@ -23,8 +23,8 @@ N, SECRET = 900, "s3cr3t"
 
 @pytest.fixture(autouse=True)
 def small_memory(monkeypatch):
-    monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 0)
-    monkeypatch.setattr("secretballot.runs.tables.BLOCK_ROWS", 100)
+    monkeypatch.setattr(run_tables, "_MOST_IN_MEMORY", 0)
+    monkeypatch.setattr("secretballot.runs.tables._BLOCK_ROWS", 100)
 
 
 def people(n=N, seed=0):
@@ -84,7 +84,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(tmp_path, monkeypatch)
     given = spec_of(tmp_path, private, unit="person")
     watch, plain = Watch(), Watch()
     found = RunInputs(given, watch, tmp_path / "vault")
-    monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
+    monkeypatch.setattr(run_tables, "_MOST_IN_MEMORY", 1)
     known = RunInputs(given, plain)
     assert isinstance(found.private, StoredTable)
     X = np.concatenate([block.X for block in found.private.blocks()])
@@ -274,7 +274,7 @@ def test_an_interrupted_run_finds_its_shards_and_teachers_again(tmp_path, unit, 
         with pytest.raises(KeyboardInterrupt):
             run(spec)
     monkeypatch.setattr(
-        "secretballot.teachers.ensemble.trained",
+        "secretballot.teachers.ensemble._trained",
         lambda recipe, source, waiting, workers, **more: (fitted.append(one) for one in waiting),
     )
     assert run(spec).resumed
@@ -306,7 +306,7 @@ def test_private_rows_in_public_files_are_refused_before_anything_is_paid(
     tmp_path, monkeypatch, part, more, in_memory
 ):
     if in_memory or "hypotheses" in more:
-        monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", N)
+        monkeypatch.setattr(run_tables, "_MOST_IN_MEMORY", N)
     spec = spec_of(tmp_path, evaluate=tmp_path / "test.csv", **more)
     path = tmp_path / {"public": "public.csv", "evaluate": "test.csv"}[part]
     own = pd.read_csv(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from secretballot.cli.app import app
+from secretballot.cli import app
 from secretballot.service.settings import read_settings
 
 yaml = pytest.importorskip("yaml", reason="PyYAML")

@@ -51,7 +51,7 @@ class TestDask(EngineSuite):
             DecisionTreeClassifier(), engine=engine, progress=lambda *_: keys.update(engine.futures)
         )
         assert keys
-        assert all(re.fullmatch("run_task-[0-9a-f-]+", key) for key in keys)
+        assert all(re.fullmatch("_run_task-[0-9a-f-]+", key) for key in keys)
 
 
 def test_a_cluster_that_is_gone_ends_the_run(tmp_path):

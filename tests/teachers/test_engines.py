@@ -30,11 +30,11 @@ from engine_suite import (
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.teachers import ensemble, executors
 from secretballot.teachers.executors import (
-    Packed,
     Workers,
+    _Packed,
+    _run_task,
+    _versions_here,
     check_engine,
-    run_task,
-    versions_here,
     workers_of,
 )
 
@@ -143,7 +143,7 @@ def test_no_ray_is_started(monkeypatch):
 
 
 def task_of(*call):
-    return Packed.of((call[0], call[1:]))
+    return _Packed.of((call[0], call[1:]))
 
 
 def fail(kind):
@@ -153,24 +153,24 @@ def fail(kind):
 
 
 def test_a_task_returns_its_trouble_and_never_raises():
-    here, nothing = versions_here(), Packed.of(())
-    assert run_task(here, task_of(divmod, 7, 2), nothing).value() == (3, 1)
-    assert run_task(here, task_of(divmod, 7), Packed.of((2,))).value() == (3, 1)
+    here, nothing = _versions_here(), _Packed.of(())
+    assert _run_task(here, task_of(divmod, 7, 2), nothing).value() == (3, 1)
+    assert _run_task(here, task_of(divmod, 7), _Packed.of((2,))).value() == (3, 1)
     assert ("torch" in dict(here)) == (find_spec("torch") is not None)
-    found = run_task((("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
+    found = _run_task((("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
     assert str(found) == (
         f"A worker has numpy {np.__version__} where this program has 0.1; install the same"
         " versions on every worker."
     )
-    assert repr(run_task(here, task_of(fail, "data"), nothing)) == "DataError('It does not fit.')"
+    assert repr(_run_task(here, task_of(fail, "data"), nothing)) == "DataError('It does not fit.')"
     for kind in ("memory", "else", "exit"):
-        found = run_task(here, task_of(fail, kind), nothing)
+        found = _run_task(here, task_of(fail, kind), nothing)
         assert type(found) is ResourceError
         assert "Ada" not in str(found)
     # what is no pickle, and what cannot become one
-    found = run_task(here, Packed(b"Ada"), nothing)
+    found = _run_task(here, _Packed(b"Ada"), nothing)
     assert "Ada" not in str(found)
-    found = run_task(here, task_of(iter_of_nothing), nothing)
+    found = _run_task(here, task_of(iter_of_nothing), nothing)
     assert type(found) is DataError
 
 
@@ -179,12 +179,12 @@ def iter_of_nothing():
 
 
 def test_what_is_packed_shows_nothing_and_comes_out_writable():
-    packed = pickle.loads(pickle.dumps(Packed.of(np.arange(3.0))))
+    packed = pickle.loads(pickle.dumps(_Packed.of(np.arange(3.0))))
     assert repr(packed) == "Packed(<private>)"
     assert packed.value().flags.writeable
     assert sys.getsizeof(packed) > 100
     with pytest.raises(DataError, match="cannot be pickled") as caught:
-        Packed.of(CannotBePickled().fit(None, [0]))
+        _Packed.of(CannotBePickled().fit(None, [0]))
     assert caught.value.__context__ is None
 
 

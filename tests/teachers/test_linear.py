@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 from ensembles import ensemble_of
 from secretballot.teachers import TeacherEnsemble
-from secretballot.teachers.ensemble import LinearStack
+from secretballot.teachers.ensemble import _LinearStack
 
 K = 12
 
@@ -36,7 +36,7 @@ class OwnLogistic(LogisticRegression):
 def one_by_one(ensemble, X):
     """Votes with every teacher asked by its own predict."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LinearStack, "takes", lambda *_: False)
+        patch.setattr(_LinearStack, "takes", lambda *_: False)
         return ensemble.vote_counts(X)._unseal()[0]
 
 

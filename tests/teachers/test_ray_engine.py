@@ -59,6 +59,6 @@ class TestRay(EngineSuite):
         assert MARKER not in "".join(capfd.readouterr())
 
     def test_nodes_of_other_versions_are_refused(self, engine, monkeypatch):
-        monkeypatch.setattr(executors, "versions_here", lambda: (("numpy", "0.1"),))
+        monkeypatch.setattr(executors, "_versions_here", lambda: (("numpy", "0.1"),))
         with pytest.raises(DataError, match=r"A worker has numpy .* where this program has 0\.1"):
             fitted(DecisionTreeClassifier(), engine=engine)

@@ -10,9 +10,9 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.teachers import label_votes, number_votes
 from secretballot.teachers.votes import (
-    as_set_numbers,
-    capped,
-    check_ballot,
+    _as_set_numbers,
+    _capped,
+    _check_ballot,
     checked_labels,
     checked_positions,
     checked_range,
@@ -53,15 +53,15 @@ def test_one_teacher_moves_as_many_counts_as_stated_by_one_each(n_labels, terms)
 def test_a_cap_keeps_the_surest_labels_and_reads_no_other_ballot():
     named = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 0]], dtype=bool)
     sure = np.array([[0.6, 0.9, 0.7], [0.99, 0.6, np.nan], [0.2, 0.1, 0.3]])
-    assert capped(named, 1, sure).astype(int).tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 0]]
-    assert capped(named, 2, None).tolist()[0] == [True, True, False]
-    assert (capped(named, 3, sure) == named).all()
+    assert _capped(named, 1, sure).astype(int).tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 0]]
+    assert _capped(named, 2, None).tolist()[0] == [True, True, False]
+    assert (_capped(named, 3, sure) == named).all()
 
 
 def test_sets_have_numbers_and_numbers_sets():
     sets = all_sets(4)
-    assert (from_set_numbers(as_set_numbers(sets), 4) == sets).all()
-    assert sorted(as_set_numbers(sets).tolist()) == list(range(16))
+    assert (from_set_numbers(_as_set_numbers(sets), 4) == sets).all()
+    assert sorted(_as_set_numbers(sets).tolist()) == list(range(16))
 
 
 def test_numbers_are_put_on_the_grid_each_from_itself():
@@ -93,10 +93,10 @@ def test_the_shape_is_known_before_the_votes_are(terms):
     [
         (lambda: checked_labels(["a", "a"]), "labels"),
         (lambda: checked_labels(None), "labels"),
-        (lambda: check_ballot("ranks", None, 3), "ballot"),
-        (lambda: check_ballot("labels", 4, 3), "most_named"),
-        (lambda: check_ballot("sets", 1, 3), "most_named"),
-        (lambda: check_ballot("sets", None, 9), "sets"),
+        (lambda: _check_ballot("ranks", None, 3), "ballot"),
+        (lambda: _check_ballot("labels", 4, 3), "most_named"),
+        (lambda: _check_ballot("sets", 1, 3), "most_named"),
+        (lambda: _check_ballot("sets", None, 9), "sets"),
         (lambda: checked_range((1.0, 0.0)), "bounds"),
         (lambda: checked_range(None), "bounds"),
         (lambda: checked_positions(1), "n_positions"),

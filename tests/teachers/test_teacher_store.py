@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from ensembles import ensemble_of
 from secretballot import vault
 from secretballot.exceptions import DataError
-from secretballot.teachers.ensemble import TeacherStore
+from secretballot.teachers.ensemble import _TeacherStore
 
 K = 6
 RNG = np.random.default_rng(0)
@@ -139,7 +139,7 @@ def test_file_that_others_could_have_written_is_never_unpickled(tmp_path, monkey
     path = files(tmp_path / "vault")[0]
     _plant(path)
     if unfit == "another user's":
-        kept, mine = TeacherStore(tmp_path / "vault", "binding"), os.geteuid()
+        kept, mine = _TeacherStore(tmp_path / "vault", "binding"), os.geteuid()
         with monkeypatch.context() as patch:
             patch.setattr(os, "geteuid", lambda: mine + 1)
             assert kept.load() == {}

@@ -16,7 +16,7 @@ import secretballot as sb
 from ensembles import ensemble_of
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import torch_classifier as classifier
-from secretballot.teachers.torch_classifier import Recipe, Stack, keeps_apart, slot_bytes
+from secretballot.teachers.torch_classifier import _keeps_apart, _Recipe, _slot_bytes, _Stack
 
 pytestmark = [
     pytest.mark.xdist_group("torch"),
@@ -93,7 +93,7 @@ ADAM, SGD = "adam:lr=0.05", "sgd:lr=0.05,momentum=0.9"
 def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make, optimizer):
     learner = teacher(make, optimizer=optimizer)
     assert learner.slots(SIDE**2, N_TEACHERS) == N_TEACHERS
-    assert keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS)
+    assert _keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS)
     whole, points = fitted(*records(), learner), records(9)[0]
     before, votes = bits(whole), whole.vote_counts(points)._unseal()[0]
     assert all(one is not None for one in before)
@@ -164,8 +164,8 @@ def test_one_slot_learns_what_torch_itself_does():
         )
         optimiser = make(module.parameters())
         settings = {"lr": 0.01, "weight_decay": 0.1} | ({"momentum": 0.8} if name == "sgd" else {})
-        recipe = Recipe(lambda m=module: m, 5, 10, name, tuple(settings.items()), "cpu")
-        stack = Stack.fresh(recipe, [5, 6])
+        recipe = _Recipe(lambda m=module: m, 5, 10, name, tuple(settings.items()), "cpu")
+        stack = _Stack.fresh(recipe, [5, 6])
         stack.trained = {key: one.clone() for key, one in stack.trained.items()}
         first = {key: one.detach().clone() for key, one in module.named_parameters()}
         for step in range(5):
@@ -185,8 +185,8 @@ def test_modules_that_cannot_share_a_stack_are_trained_alone(make, monkeypatch):
     learner = teacher(make)
     assert learner.slots(SIDE**2, N_TEACHERS) == 1
     if make == "Mixing":
-        assert slot_bytes(learner._checked_recipe(), SIDE**2) is not None
-        assert not keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS)
+        assert _slot_bytes(learner._checked_recipe(), SIDE**2) is not None
+        assert not _keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS)
     before = bits(fitted(*records(), learner))
     for name in ("three records", "not a number"):
         after = bits(fitted(*changed_shards()[name], learner))
@@ -206,9 +206,9 @@ def test_a_shard_that_makes_the_stack_fail_fails_alone():
     shards = np.arange(70) % N_TEACHERS
     learner = teacher("Lookup", device="cpu")
     # poison is no number of a word: nothing could be tried, so that teachers are trained alone
-    assert not keeps_apart(learner._checked_recipe(), 2, N_TEACHERS)
+    assert not _keeps_apart(learner._checked_recipe(), 2, N_TEACHERS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifier, "keeps_apart", lambda *_: True)
+        patch.setattr(classifier, "_keeps_apart", lambda *_: True)
         before = bits(fitted(X, y, shards, learner))
         X[shards == 4] = 99
         after = bits(fitted(X, y, shards, learner))
@@ -246,7 +246,7 @@ def test_a_device_that_a_shard_breaks_ends_the_run():
 def test_stacks_are_bounded_by_memory(monkeypatch):
     learner = teacher(device="cpu")
     assert [learner.slots(SIDE**2, n) for n in (100, 51)] == [50, 26]  # two stacks of one size
-    needed = slot_bytes(learner._checked_recipe(), SIDE**2)
+    needed = _slot_bytes(learner._checked_recipe(), SIDE**2)
     for memory, slots in ((5 * needed, 5), (1, 1)):
         monkeypatch.setattr(classifier, "_MEMORY", memory)
         assert learner.slots(SIDE**2, 100) == slots

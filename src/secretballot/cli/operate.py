@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from secretballot._files import shown_place
-from secretballot._validation import Composition, Relation, Unit
+from secretballot._validation import Composition, Json, Relation, Unit, refusal
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
 from secretballot.exceptions import LedgerError
@@ -88,11 +88,7 @@ def show(place: str) -> Answer:
 
 
 def _shown(ledger: "Ledger") -> Answer:
-    amounts: dict[str, Any] = {
-        "total": ledger.budget,
-        "spent": ledger.spent(),
-        "left": ledger.remaining(),
-    }
+    amounts: Json = {"total": ledger.budget, "spent": ledger.spent(), "left": ledger.remaining()}
     entries = ledger.history()
     terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "relation", "composition")}
     pairs = {name: {"epsilon": pair.epsilon, "delta": pair.delta} for name, pair in amounts.items()}
@@ -188,7 +184,7 @@ def start(
     from secretballot.service.settings import read_settings
 
     settings = read_settings(config)
-    given: dict[str, Any] = {"host": host, "port": port, "workers": workers}
+    given: Json = {"host": host, "port": port, "workers": workers}
     own = settings.listen.changed(**{name: one for name, one in given.items() if one is not None})
     with listening_socket(own.host, own.port) as listening:
         url = f"http://{own.host}:{listening.getsockname()[1]}"
@@ -243,7 +239,6 @@ def ask(
         Replace a file that exists.
     """
     from secretballot._validation import shown
-    from secretballot.exceptions import Parameter, ParameterError
     from secretballot.runs.folder import check_new_file, write_files
     from secretballot.service.remote import answers_table, connect, points_of_file
 
@@ -254,15 +249,15 @@ def ask(
         most = there.left if max_new is None else max_new
         if (new := there.count_new(rows_to_ask)) > most:
             found = f"is missing with {most} queries left" if max_new is None else f"is {most}"
-            raise ParameterError(
-                Parameter("max_new"),
+            raise refusal(
+                "max_new",
                 f" {found}, and {shown(points)} has {new} new queries; nothing was asked. Give as"
                 " many to have those answered that can be.",
             )
         answers = there.ask_many(rows_to_ask)
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
-    document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
+    document: Json = {"points": rows, "given": given, "left": answers.left}
     text, csv = "", table.to_csv(index=False)
     if out is not None:
         write_files(out.parent, {out.name: csv.encode()})
@@ -335,7 +330,7 @@ def add(
 
 
 @verb(_key_app, name="list")
-def list_keys(*, config: Path = _CONFIG) -> Answer:
+def _list_keys(*, config: Path = _CONFIG) -> Answer:
     """List all keys, oldest first, revoked ones too.
 
     Example: secretballot serve key list
@@ -369,7 +364,7 @@ def revoke(key_id: str, *, config: Path = _CONFIG) -> Answer:
 
 
 @verb(_key_app, name="audit")
-def read_log(*, config: Path = _CONFIG) -> Answer:
+def _read_log(*, config: Path = _CONFIG) -> Answer:
     """Print the audit log: who asked how many points when, and who downloaded what.
 
     Example: secretballot serve key audit

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -17,7 +17,7 @@ import jinja2
 import typer
 from markupsafe import Markup
 
-from secretballot._validation import plain_line, without_controls
+from secretballot._validation import JsonView, plain_line, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 DONE, _DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
-NOT_VERIFIED, _NOT_CONFIRMED, FOUND, FAILED, _INTERRUPTED = 4, 5, 6, 7, 130
+NOT_VERIFIED, _NOT_CONFIRMED, FOUND, _FAILED, _INTERRUPTED = 4, 5, 6, 7, 130
 
 #: What the exit codes mean, for the help text.
 EXIT_CODES = (
@@ -55,13 +55,13 @@ _ClickError = typer.BadParameter.__mro__[2]
 _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
-    (BrokenOffError, "ledger", FAILED),
-    (UnknownEndError, "ledger", FAILED),
+    (BrokenOffError, "ledger", _FAILED),
+    (UnknownEndError, "ledger", _FAILED),
     (LedgerError, "ledger", BAD_INPUT),
-    (SamplerError, "sampler", FAILED),
+    (SamplerError, "sampler", _FAILED),
     (ParameterError, "parameter", BAD_INPUT),
     (DataError, "data", BAD_INPUT),
-    (ResourceError, "system", FAILED),
+    (ResourceError, "system", _FAILED),
     (SecretBallotError, "input", BAD_INPUT),
 )
 #: Of a path that is wrong the next time, too.
@@ -99,14 +99,14 @@ class Answer:
         Exit code.
     """
 
-    document: Mapping[str, Any]
+    document: JsonView
     text: str = ""
     facts: tuple[Any, ...] = ()
     code: int = DONE
 
 
 @dataclass(frozen=True)
-class Failure:
+class _Failure:
     """Why a verb did not finish.
 
     Attributes
@@ -152,7 +152,7 @@ def _as_options(error: SecretBallotError) -> str:
     return "".join(map(part_of, error.parts))
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> _Failure:
     """Return what to say of an exception, on one line; of one unforeseen, only its type and place.
 
     The message of a foreign exception may quote a private cell, so it is not shown.
@@ -160,21 +160,21 @@ def failure_of(error: BaseException) -> Failure:
     # Only messages that this package wrote are shown as they are.
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Failure(_as_options(error), word, code, error.parameter)
+            return _Failure(_as_options(error), word, code, error.parameter)
     if isinstance(error, _ClickError):
-        return Failure(_usage_sentence(error), "usage", BAD_INPUT)
+        return _Failure(_usage_sentence(error), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         said = "Interrupted; repeat the same command to go on."
-        return Failure(said, "interrupted", _INTERRUPTED)
+        return _Failure(said, "interrupted", _INTERRUPTED)
     if isinstance(error, MemoryError):
         said = "The memory of this machine is not enough; give fewer rows or columns."
-        return Failure(said, "system", FAILED)
+        return _Failure(said, "system", _FAILED)
     if isinstance(error, _WRONG_PLACES) and error.filename is not None:
         place, why = os.fsdecode(error.filename), error.strerror
-        return Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)
+        return _Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)
     if isinstance(error, OSError):
-        return Failure(_system_sentence(error), "system", FAILED)
-    return Failure(_defect_sentence(error), "defect", _DEFECT)
+        return _Failure(_system_sentence(error), "system", _FAILED)
+    return _Failure(_defect_sentence(error), "defect", _DEFECT)
 
 
 def _usage_sentence(error: Any) -> str:
@@ -231,7 +231,7 @@ def say(text: str, *, keep: str = "") -> None:
     print(without_controls(text, keep=keep))
 
 
-def print_json(document: Mapping[str, Any], code: int) -> None:
+def print_json(document: JsonView, code: int) -> None:
     """Print what a verb found, or why it did not finish, as one JSON object: the verb, its exit
     code, and its notes, but for those that depend on private data, beside what is its own."""
     notes = [] if RUNNING.watch is None else RUNNING.watch.notes

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from secretballot._files import shown_place
-from secretballot._validation import shown
+from secretballot._validation import Json, JsonView, Names, shown
 from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json, show, watching
 from secretballot.exceptions import ParameterError
 from secretballot.named_learners import imports_a_class
@@ -35,6 +35,9 @@ from secretballot.runs.spec import (
 #: Key of a context's `meta`: rows of settings that a help text shows besides the options.
 _MORE = "secretballot.more"
 _EXAMPLE = "Example: "
+#: What does the work of a verb.
+_Work = Callable[..., Answer]
+_Decorator = Callable[[_Work], _Work]
 
 
 class _Screen:
@@ -134,9 +137,7 @@ def group(
     )
 
 
-def verb(
-    group: typer.Typer, panel: str | None = None, name: str | None = None
-) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+def verb(group: typer.Typer, panel: str | None = None, name: str | None = None) -> _Decorator:
     """Return a decorator that makes a function a verb of a group, with ``--json``.
 
     Positional parameters are arguments, and the others options; what they are called and mean is
@@ -144,7 +145,7 @@ def verb(
     what it does meanwhile `watch`.
     """
 
-    def decorate(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    def decorate(function: _Work) -> _Work:
         given = inspect.signature(function).parameters
         texts = {
             name: (metavar, text)
@@ -241,10 +242,10 @@ def settings_of(
     *places: str,
     method: str | None = None,
     without: str = "",
-    required: tuple[str, ...] = (),
-    more: tuple[str, ...] = (),
+    required: Names = (),
+    more: Names = (),
     **own: str,
-) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+) -> _Decorator:
     """Return a decorator that gives a verb the options of these groups of settings.
 
     The verb takes `Sources` first, then what its own parameters name.
@@ -265,7 +266,7 @@ def settings_of(
         Other words for the help of an argument or an option, by its name.
     """
 
-    def decorate(verb: Callable[..., Answer]) -> Callable[..., Answer]:
+    def decorate(verb: _Work) -> _Work:
         mine = list(inspect.signature(verb).parameters.values())[1:]
 
         def call(**given: Any) -> Answer:
@@ -273,15 +274,15 @@ def settings_of(
             given.pop("help_all", None)
             files, pairs = given.pop("config") or [], given.pop("set_") or []
             fields = {name: one for name, one in given.items() if one is not None}
-            find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
+            _find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
-        fields: dict[str, Any] = declared(*places)
+        fields: Json = declared(*places)
         fields.pop(without, None)
         panels = {name: one.json_schema_extra["panel"] for name, one in fields.items()}
         panels |= dict.fromkeys(more, DATA)
         hidden = {name: one for name, one in fields.items() if panels[name] is None}
-        options: dict[str, Any] = {}
+        options: Json = {}
         # in the order of the declarations, and then what else was asked for
         for name in sorted((one for one in fields if one not in hidden), key=more.__contains__):
             field, panel = fields[name], panels[name]
@@ -306,7 +307,7 @@ def settings_of(
     return decorate
 
 
-def find_in_this_folder(*learners: str) -> None:
+def _find_in_this_folder(*learners: str) -> None:
     """Let the user's own classes in the current folder be found, as of ``--teacher mymodel:Class``.
 
     A script finds the modules beside it, a program that was installed does not. The folder is
@@ -327,7 +328,7 @@ def _help_of(field: Any) -> str:
     return f"{field.description}  [default: {usual}]" if plain else str(field.description)
 
 
-def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
+def _help_all(hidden: JsonView) -> inspect.Parameter:
     """Return the option that prints the help with the settings that have no option."""
 
     def print_all(context: typer.Context, asked: bool) -> None:

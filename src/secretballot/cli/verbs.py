@@ -11,13 +11,14 @@ from typing import Any
 import typer
 
 from secretballot._files import place_of, shown_place
+from secretballot._validation import Json, refusal
 from secretballot.cli.outcome import BAD_INPUT, DONE, NOT_VERIFIED, Answer, say, show
 from secretballot.cli.screens import settings_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, words_of
 from secretballot_verify import CONFIRMED, WAIT, each_finding, exit_code
 
-LEARNING = ("data", "budget", "method", "output", "execution", "about")
+_LEARNING = ("data", "budget", "method", "output", "execution", "about")
 
 
 @settings_of(
@@ -50,7 +51,7 @@ def plan(
 
     stand_in = None if like is None else place_of(like)
     found = run_plan(sources, like=stand_in, out=out, reporter=watch)
-    columns: dict[str, Any] = {} if found.schema is None else found.schema.to_edit()
+    columns: Json = {} if found.schema is None else found.schema.to_edit()
     made = {} if found.plan is None else found.plan.to_json()
     quoted = {} if found.quote is None else found.quote.to_json()
 
@@ -80,7 +81,7 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     return Answer(document, "check", (found, percent), code)
 
 
-@settings_of(*LEARNING, required=("target", "epsilon", "delta"))
+@settings_of(*_LEARNING, required=("target", "epsilon", "delta"))
 def learn(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     """Learn a publishable model from a private labelled table and a public unlabelled one.
 
@@ -124,7 +125,7 @@ def label(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     return _performed(sources.tree(), watch, dry_run=dry_run)
 
 
-def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
+def _performed(tree: Json, watch: Any, *, dry_run: bool) -> Answer:
     """Run, or say what a run would cost and ask, and return what came of it."""
     from secretballot.publishing.process import start_publishing
 
@@ -193,7 +194,7 @@ def predict(
     from secretballot.runs.use import run_predict
 
     if as_json and out is None:
-        raise ParameterError(Parameter("out"), " is missing: --json prints no predictions.")
+        raise refusal("out", " is missing: --json prints no predictions.")
     rows = run_predict(student, table, out, overwrite=overwrite, encoding=encoding, reporter=watch)
     if out is not None:
         watch.note(f"{rows:,} rows, written to {out}.", private=False)

@@ -8,12 +8,16 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 _Word = TypeVar("_Word", bound=str)
+#: Values by their names, as an object of JSON or keywords have them; and where they are only read.
+Json = dict[str, Any]
+JsonView = Mapping[str, Any]
+Names = tuple[str, ...]
 
 # a new ledger's default comes first
 Unit = Literal["record", "user", "label"]
@@ -277,7 +281,12 @@ def name_part(name: str) -> Parameter | str:
 def wrong(name: str, value: object, wanted: str) -> ParameterError:
     """Return the refusal of a value that must be something else; None is one that is missing."""
     found = "missing" if value is None else shown(value)
-    return ParameterError(name_part(name), f" is {found}; it must be {wanted}.")
+    return refusal(name, f" is {found}; it must be {wanted}.")
+
+
+def refusal(name: str, *parts: str | Parameter | Argument) -> ParameterError:
+    """Return the error of a parameter, whose name the parts of the message follow."""
+    return ParameterError(name_part(name), *parts)
 
 
 def _checked(name: str, value: object, wanted: str, holds: Callable[[float], bool]) -> float:

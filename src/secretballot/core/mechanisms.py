@@ -25,7 +25,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter
 
 from secretballot.core import events
-from secretballot.core.errors import ParameterError
+from secretballot.core.errors import JsonView, ParameterError
 from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import CHANCE_BITS, MAX_WEIGHTS, GaussianChances, TableChances
 from secretballot.core.price import PrivacyBudget
@@ -35,7 +35,6 @@ from secretballot.core.types import (
     BoolArray,
     Count,
     IntArray,
-    JsonView,
     Model,
     Noise,
     Scale,

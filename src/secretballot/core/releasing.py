@@ -25,7 +25,14 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from secretballot.core.errors import DataError, LedgerError, ParameterError, UnknownEndError
+from secretballot.core.errors import (
+    DataError,
+    Json,
+    JsonView,
+    LedgerError,
+    ParameterError,
+    UnknownEndError,
+)
 from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.account import AnswerPage
@@ -47,8 +54,6 @@ from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.types import (
     BoolArray,
     IntArray,
-    Json,
-    JsonView,
     Model,
     Noise,
     ScoreShape,

@@ -1,7 +1,6 @@
 """Arrays, bounds and models that all modules of the core share."""
 
 import json
-from collections.abc import Mapping
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -27,10 +26,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ObjectArray = NDArray[np.object_]
 UnsignedArray = NDArray[np.uint64]
-
-#: An object of JSON; and one that is only read.
-Json = dict[str, Any]
-JsonView = Mapping[str, Any]
 
 # bounds of what events hold: less noise promises nothing and more cannot be drawn; counts keep sums
 # exact in float arithmetic; thresholds are a thousand of the largest scales

@@ -26,10 +26,6 @@ _MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 #: holds them.
 LARGEST_NUMBER = 1e30
 
-#: Integers of at most this many bits are written out in decimal digits.
-_WRITTEN_OUT_BITS = 4096
-#: Decimals of at most this order of magnitude are written out without an exponent.
-_WRITTEN_OUT_ORDER = 400
 _GATHERED = str, datetime.date
 _FLOATS = np.dtype(np.float32), np.dtype(np.float64), pd.Float32Dtype(), pd.Float64Dtype()
 
@@ -98,7 +94,7 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     ndarray of str objects, shape (n_rows,)
     """
     codes, texts = coded_texts(column)
-    return np.asarray(np.array(texts, dtype=object)[codes], dtype=object)
+    return np.array(texts, dtype=object)[codes]
 
 
 def known_texts(column: "pd.Series[Any]") -> list[str]:
@@ -128,56 +124,7 @@ def numbers_of(column: "pd.Series[Any]", *, decimal_comma: bool = False) -> Floa
     if decimal_comma:
         distinct = [with_point(cell) if isinstance(cell, str) else cell for cell in distinct]
     numbers = np.array([*map(number_of, distinct), math.nan], dtype=np.float64)
-    return np.asarray(numbers[codes], dtype=np.float64)
-
-
-def vectors_of(column: "pd.Series[Any]", width: int) -> FloatArray:
-    """Return the cells of a column as vectors, nan in all places where a cell is none of this
-    width.
-
-    Parameters
-    ----------
-    column : pandas.Series, shape (n_rows,)
-        Arrays, lists or tuples of numbers, or texts such as "[0.5, -1, 2e-3]". All of the numbers
-        must be finite and of ordinary size.
-    width : int
-        How many numbers a vector has.
-
-    Returns
-    -------
-    ndarray of float, shape (n_rows, width)
-        There is no negative zero in it.
-    """
-    vectors = np.full((len(column), width), math.nan)
-    for row, cell in enumerate(column):  # cells are of any type, and each is looked at by itself
-        numbers = _vector_of(cell)
-        if numbers is not None and numbers.size == width:
-            vectors[row] = numbers.ravel()
-    usable = (np.abs(vectors) <= LARGEST_NUMBER).all(axis=1)
-    vectors[~usable] = math.nan
-    return vectors + 0.0
-
-
-def vector_width(cell: object) -> int | None:
-    """Return how many numbers a cell has that is a vector, None of any other cell."""
-    numbers = _vector_of(cell)
-    return None if numbers is None else int(numbers.size)
-
-
-def _vector_of(cell: object) -> FloatArray | None:
-    """Return the numbers of a cell that lists some, None of any other cell."""
-    if isinstance(cell, str):
-        text = cell.strip()
-        if not (text.startswith("[") and text.endswith("]")):
-            return None
-        cell = text[1:-1].split(",")
-    if not isinstance(cell, np.ndarray | list | tuple):
-        return None
-    if isinstance(cell, np.ndarray) and cell.dtype.kind == "c":  # numpy drops the imaginary part
-        return None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):  # any cell may come
-        return np.asarray(cell, dtype=np.float64)
-    return None
+    return numbers[codes]
 
 
 def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
@@ -219,7 +166,7 @@ def _is_plain_number(kind: Any) -> bool:
     """Return whether a column holds integers, or floats of at most double precision, and nothing
     else."""
     whole_numbers = pd.api.types.is_integer_dtype(kind) and not isinstance(kind, pd.SparseDtype)
-    return bool(whole_numbers or kind in _FLOATS)
+    return whole_numbers or kind in _FLOATS
 
 
 def text_of(cell: object) -> str:
@@ -242,10 +189,14 @@ def _plain_cell(cell: Any) -> Any:
     if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
         cell = cell.real
     if isinstance(cell, float | np.floating):
-        return _plain_float(float(cell))
+        number = float(cell)
+        if math.isnan(number):
+            return ""
+        return int(number) if number.is_integer() else number
     if isinstance(cell, int):
         # Python limits decimal digits
-        return cell if cell.bit_length() <= _WRITTEN_OUT_BITS else hex(cell)
+        # Integers of at most this many bits are written out in decimal digits.
+        return cell if cell.bit_length() <= 4096 else hex(cell)
     if isinstance(cell, decimal.Decimal):
         return _plain_decimal(cell)
     if isinstance(cell, np.ndarray):
@@ -253,13 +204,13 @@ def _plain_cell(cell: Any) -> Any:
     if isinstance(cell, pd.Interval):
         left, right = "[" if cell.closed_left else "(", "]" if cell.closed_right else ")"
         return f"{left}{text_of(cell.left)}, {text_of(cell.right)}{right}"
-    return _plain_time(cell)
-
-
-def _plain_float(number: float) -> float | int | str:
-    if math.isnan(number):
-        return ""
-    return int(number) if number.is_integer() else number
+    # points in time and lengths of time as pandas holds them, where it can
+    with contextlib.suppress(OverflowError, ValueError):
+        if isinstance(cell, datetime.timedelta | np.timedelta64):
+            return pd.Timedelta(cell)
+        if isinstance(cell, np.datetime64):
+            return pd.Timestamp(cell)
+    return cell
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:
@@ -267,19 +218,8 @@ def _plain_decimal(number: decimal.Decimal) -> str:
 
     The scale of a column depends on all of its cells.
     """
-    if number and not (number.is_finite() and abs(number.adjusted()) <= _WRITTEN_OUT_ORDER):
+    # Decimals of at most this order of magnitude are written out without an exponent.
+    if number and not (number.is_finite() and abs(number.adjusted()) <= 400):
         return str(number)
     text = f"{number:f}" if number else "0"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _plain_time(cell: Any) -> Any:
-    """Return points in time and lengths of time as pandas holds them, anything else as it is."""
-    try:
-        if isinstance(cell, datetime.timedelta | np.timedelta64):
-            return pd.Timedelta(cell)
-        if isinstance(cell, np.datetime64):
-            return pd.Timestamp(cell)
-    except (OverflowError, ValueError):  # beyond what pandas can hold
-        return cell
-    return cell

@@ -6,8 +6,10 @@ the matrix (`widen`). A table that does not fit in memory is kept between the tw
 bit is kept for each term, whatever the encoding, so that a cell takes as many bytes as any other.
 """
 
+import contextlib
 import functools
 import hashlib
+import math
 import re
 import sys
 import unicodedata
@@ -21,7 +23,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json, JsonView, Names
 from secretballot._validation import shown
 from secretballot._written import (
     DATE_FORMATS,
@@ -39,25 +41,23 @@ from secretballot.data.cells import (
     is_missing,
     known_texts,
     numbers_of,
-    vector_width,
-    vectors_of,
     whole,
 )
 from secretballot.exceptions import DataError
 
-Cells: TypeAlias = "pd.Series[Any]"
-#: Parts of a column by name, as JSON has them.
-Parts = Mapping[str, Any]
+_Cells: TypeAlias = "pd.Series[Any]"
+#: What is kept of cells, and which of them say nothing that the column has a place for.
+_Kept = tuple[AnyArray, BoolArray]
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
 _NO_DATE = np.iinfo(np.int64).min
 
 # What a schema may say of a column; the description is what a message says it must be. Texts are
 # checked by functions of ours: pydantic knows no lone surrogates.
-Text = Annotated[str, PlainValidator(str)]
-_MOST: dict[str, Any] = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
-Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
-Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
+_Text = Annotated[str, PlainValidator(str)]
+_MOST: Json = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
+_Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
+_Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
 _TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
 
 
@@ -70,7 +70,7 @@ class Column(Model):
         Name of the column.
     """
 
-    name: Text
+    name: _Text
 
     kind: ClassVar[str]
     #: What its cells are, for messages.
@@ -81,7 +81,7 @@ class Column(Model):
     has_other: ClassVar[bool] = False
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return ()
 
@@ -95,17 +95,17 @@ class Column(Model):
 class IgnoredColumn(Column):
     """A column that is no feature; `reason` says why, for the person who runs the program."""
 
-    reason: Text = "declared so"
+    reason: _Text = "declared so"
 
-    kind: ClassVar[str] = "ignored"
-    holds: ClassVar[str] = "categories"
+    kind = "ignored"
+    holds = "categories"
 
 
 class FeatureColumn(Column, ABC):
     """A column that is encoded."""
 
     @classmethod
-    def of_public(cls, name: str, cells: Cells, **given: Any) -> Self | None:
+    def of_public(cls, name: str, cells: _Cells, **given: Any) -> Self | None:
         """Return a column with all that public cells say of it, None where they say nothing.
 
         Parameters
@@ -119,7 +119,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -130,11 +130,11 @@ class FeatureColumn(Column, ABC):
         """Type of what is kept of a cell."""
 
     @abstractmethod
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         """Return what is kept of the cells, shape (n_rows, ...), and which of them say nothing that
         the column has a place for."""
 
-    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
+    def compact(self, cells: _Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows, ...), and which of them are missing or
         strange."""
         kept, unread = self.kept(cells)
@@ -152,11 +152,11 @@ class _ColumnOfTexts(FeatureColumn):
     """A column whose cells are read as texts, each distinct one once."""
 
     @abstractmethod
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
         the column has a place for."""
 
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         codes, texts = coded_texts(cells)
         kept, unread = self._read(texts)
         return kept[codes], unread[codes]
@@ -178,17 +178,17 @@ class NumericColumn(FeatureColumn):
         Whether texts with a decimal comma are numbers as well.
     """
 
-    median: Number
-    center: Number
-    scale: Scale
+    median: _Number
+    center: _Number
+    scale: _Scale
     indicator: _TrueOrFalse
     decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
 
-    kind: ClassVar[str] = "numeric"
-    holds: ClassVar[str] = "numbers"
+    kind = "numeric"
+    holds = "numbers"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say, None where none is a number."""
         numbers = numbers_of(cells, decimal_comma=given.get("decimal") == ",")
         finite = numbers[np.isfinite(numbers)]
@@ -202,7 +202,7 @@ class NumericColumn(FeatureColumn):
         }
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
@@ -211,7 +211,7 @@ class NumericColumn(FeatureColumn):
         """Type of what is kept of a cell: its number, nan without one."""
         return np.dtype(np.float64)
 
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         """Return the numbers, shape (n_rows,), and which cells hold none."""
         numbers = numbers_of(cells, decimal_comma=self.decimal == ",")
         return numbers, np.isnan(numbers)
@@ -231,7 +231,7 @@ def _usable_scale(spread: float, known: FloatArray) -> float:
     return spread if spread > 1e-9 * float(np.abs(known).max()) else 1.0
 
 
-def _categories_in(listed: Any) -> tuple[str, ...]:
+def _categories_in(listed: Any) -> Names:
     """Return the texts of listed categories, each once."""
     usable = isinstance(listed, list | tuple) and all(
         isinstance(one, str | int | float | bool) for one in listed
@@ -245,11 +245,11 @@ class OneHotColumn(_ColumnOfTexts):
     """A column of categories: one encoded column for each, and one for "other" (unseen and missing
     ones)."""
 
-    has_other: ClassVar[bool] = True
-    strange: ClassVar[str] = "are none of the {holds} of {source}"
+    has_other = True
+    strange = "are none of the {holds} of {source}"
 
     #: Without "other"; public.
-    categories: ClassVar[tuple[str, ...]]
+    categories: ClassVar[Names]
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -257,7 +257,7 @@ class OneHotColumn(_ColumnOfTexts):
         return {category: place for place, category in enumerate(self.categories)}
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return tuple(f"{self.name}={category}" for category in (*self.categories, "(other)"))
 
@@ -266,7 +266,7 @@ class OneHotColumn(_ColumnOfTexts):
         """Type of what is kept of a cell: the place of its category, the last one for "other"."""
         return np.min_scalar_type(len(self.categories))
 
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         places, other = self.spellings, len(self.categories)
         kept = np.array([places.get(text, other) for text in texts], dtype=self.compact_type)
         return kept, kept == other
@@ -287,16 +287,14 @@ class CategoricalColumn(OneHotColumn):
     """
 
     categories: Annotated[  # type: ignore[misc]  # of truth values they are the class's
-        tuple[str, ...],
-        PlainValidator(_categories_in),
-        Field(description="a list of strings or numbers"),
+        Names, PlainValidator(_categories_in), Field(description="a list of strings or numbers")
     ]
 
-    kind: ClassVar[str] = "categorical"
-    holds: ClassVar[str] = "categories"
+    kind = "categorical"
+    holds = "categories"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -304,9 +302,9 @@ class CategoricalColumn(OneHotColumn):
 class BooleanColumn(OneHotColumn):
     """A column of truth values, as programs write them: True, true, TRUE and the like."""
 
-    categories: ClassVar[tuple[str, ...]] = ("False", "True")
-    kind: ClassVar[str] = "boolean"
-    holds: ClassVar[str] = "truth values"
+    categories = ("False", "True")
+    kind = "boolean"
+    holds = "truth values"
 
     @property
     def spellings(self) -> dict[str, int]:
@@ -316,10 +314,6 @@ class BooleanColumn(OneHotColumn):
             for place, text in enumerate(self.categories)
             for spelling in (text, text.lower(), text.upper())
         }
-
-
-#: Parts of a date that a column has unless the schema says otherwise.
-_USUAL_PARTS = ("month", "weekday", "hour")
 
 
 def _moment_in(text: object) -> int:
@@ -354,18 +348,18 @@ class DateColumn(_ColumnOfTexts):
         PlainSerializer(iso_text),
         Field(description="a date such as 2020-02-29"),
     ]
-    scale: Scale
+    scale: _Scale
     parts: Annotated[
         tuple[Literal["month", "day", "weekday", "hour"], ...],
         Field(description=f"a list of {', '.join(DATE_PARTS)}"),
     ]
     indicator: _TrueOrFalse
 
-    kind: ClassVar[str] = "date"
-    holds: ClassVar[str] = "dates"
+    kind = "date"
+    holds = "dates"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
         codes, texts = coded_texts(cells)
@@ -374,16 +368,21 @@ class DateColumn(_ColumnOfTexts):
         if not known.size:
             return None
         spread = float((known / SECONDS_A_DAY).std())
+        # Parts of a date that a column has unless the schema says otherwise.
         return {
             "median": iso_text(int(known[(known.size - 1) // 2])),
             # days are divided by it, and all of them may be the same
             "scale": spread if spread > 1e-9 else 1.0,
-            "parts": [part for part in _USUAL_PARTS if np.ptp(_part_of_dates(part, known)) > 0],
+            "parts": [
+                part
+                for part in ("month", "weekday", "hour")
+                if np.ptp(_part_of_dates(part, known)) > 0
+            ],
             "indicator": bool(known.size < seconds.size),
         }
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         missing = ("missing",) if self.indicator else ()
         return (self.name, *(f"{self.name}={part}" for part in (*self.parts, *missing)))
@@ -393,7 +392,7 @@ class DateColumn(_ColumnOfTexts):
         """Type of what is kept of a cell: its seconds since 1970, and `_NO_DATE` without a date."""
         return np.dtype(np.int64)
 
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         kept = _seconds_of(texts, self.format)
         return kept, kept == _NO_DATE
 
@@ -436,8 +435,53 @@ def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     return np.asarray(getattr(moments, name), dtype=np.float64)
 
 
-#: One of so many cells is a vector where a column holds vectors.
-_FIRST_CELLS = 1000
+def _vectors_of(column: "pd.Series[Any]", width: int) -> FloatArray:
+    """Return the cells of a column as vectors, nan in all places where a cell is none of this
+    width.
+
+    Parameters
+    ----------
+    column : pandas.Series, shape (n_rows,)
+        Arrays, lists or tuples of numbers, or texts such as "[0.5, -1, 2e-3]". All of the numbers
+        must be finite and of ordinary size.
+    width : int
+        How many numbers a vector has.
+
+    Returns
+    -------
+    ndarray of float, shape (n_rows, width)
+        There is no negative zero in it.
+    """
+    vectors = np.full((len(column), width), math.nan)
+    for row, cell in enumerate(column):  # cells are of any type, and each is looked at by itself
+        numbers = _vector_of(cell)
+        if numbers is not None and numbers.size == width:
+            vectors[row] = numbers.ravel()
+    usable = (np.abs(vectors) <= LARGEST_NUMBER).all(axis=1)
+    vectors[~usable] = math.nan
+    return vectors + 0.0
+
+
+def _vector_width(cell: object) -> int | None:
+    """Return how many numbers a cell has that is a vector, None of any other cell."""
+    numbers = _vector_of(cell)
+    return None if numbers is None else int(numbers.size)
+
+
+def _vector_of(cell: object) -> FloatArray | None:
+    """Return the numbers of a cell that lists some, None of any other cell."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        if not (text.startswith("[") and text.endswith("]")):
+            return None
+        cell = text[1:-1].split(",")
+    if not isinstance(cell, np.ndarray | list | tuple):
+        return None
+    if isinstance(cell, np.ndarray) and cell.dtype.kind == "c":  # numpy drops the imaginary part
+        return None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # any cell may come
+        return np.asarray(cell, dtype=np.float64)
+    return None
 
 
 class VectorColumn(FeatureColumn):
@@ -453,22 +497,23 @@ class VectorColumn(FeatureColumn):
     """
 
     center: Annotated[
-        tuple[Number, ...],
+        tuple[_Number, ...],
         Field(min_length=1, description="a list of numbers, one for each place of a vector"),
     ]
-    scale: Scale
+    scale: _Scale
 
-    kind: ClassVar[str] = "vector"
-    holds: ClassVar[str] = "vectors"
+    kind = "vector"
+    holds = "vectors"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
         if width is None and cells.dtype.kind == "O":
-            width = next(filter(None, map(vector_width, cells[:_FIRST_CELLS])), None)
-        vectors = vectors_of(cells, width or 0)
+            # One of so many cells is a vector where a column holds vectors.
+            width = next(filter(None, map(_vector_width, cells[:1000])), None)
+        vectors = _vectors_of(cells, width or 0)
         known = vectors[~np.isnan(vectors).any(axis=1)] if width else vectors[:0]
         if not len(known):
             return None
@@ -481,7 +526,7 @@ class VectorColumn(FeatureColumn):
         return len(self.center)
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return tuple(f"{self.name}[{place}]" for place in range(self.width))
 
@@ -490,9 +535,9 @@ class VectorColumn(FeatureColumn):
         """Type of what is kept of a cell: its numbers in single precision, nan without them."""
         return np.dtype((np.float32, (self.width,)))
 
-    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+    def kept(self, cells: _Cells) -> _Kept:
         """Return the vectors, shape (n_rows, width), and which cells hold none."""
-        vectors = vectors_of(cells, self.width)
+        vectors = _vectors_of(cells, self.width)
         return vectors.astype(np.float32), np.isnan(vectors[:, 0])
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
@@ -506,20 +551,19 @@ _MOST_TERMS = 2**16
 _RULE_OF_WIDTH = f"an integer from 1 to {_MOST_TERMS}"
 _Width = Annotated[int, Field(strict=True, ge=1, le=_MOST_TERMS, description=_RULE_OF_WIDTH)]
 _ENCODINGS = "one of words, hashed"
-_CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
 
 
-class TextColumn(_ColumnOfTexts):
+class _TextColumn(_ColumnOfTexts):
     """A column of free text: one encoded column for each term, and one for cells without any."""
 
-    kind: ClassVar[str] = "text"
-    holds: ClassVar[str] = "words that are in two of them and not in nearly all"
-    strange: ClassVar[str] = "have none of the words of {source}"
-    has_other: ClassVar[bool] = True
+    kind = "text"
+    holds = "words that are in two of them and not in nearly all"
+    strange = "have none of the words of {source}"
+    has_other = True
 
     @property
     @abstractmethod
-    def terms(self) -> tuple[str, ...]:
+    def terms(self) -> Names:
         """Names of the encoded columns, after the name of the column, without the last one."""
 
     @abstractmethod
@@ -527,7 +571,7 @@ class TextColumn(_ColumnOfTexts):
         """Return the places of the terms that a text has."""
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def feature_names(self) -> Names:
         """Names of the encoded columns."""
         return (*(f"{self.name}={term}" for term in self.terms), f"{self.name}=(no word)")
 
@@ -536,10 +580,11 @@ class TextColumn(_ColumnOfTexts):
         """Type of what is kept of a cell: one bit for each encoded column."""
         return np.dtype((np.uint8, (-(-(len(self.terms) + 1) // 8),)))
 
-    def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
+    def _read(self, texts: Sequence[str]) -> _Kept:
         without, width = np.empty(len(texts), dtype=bool), len(self.terms) + 1
         bits = np.empty((len(texts), self.compact_type.shape[0]), dtype=np.uint8)
-        step = max(1, _CELLS_AT_ONCE // width)
+        # so many entries of a table of cells and terms at a time
+        step = max(1, 2**22 // width)
         for start in range(0, len(texts), step):
             block = texts[start : start + step]
             table = np.zeros((len(block), width), dtype=bool)
@@ -555,15 +600,15 @@ class TextColumn(_ColumnOfTexts):
         out[:] = np.unpackbits(kept, axis=1, count=out.shape[1])
 
 
-def _words_in(listed: Any) -> tuple[str, ...]:
-    """Return listed words, folded as the words of cells are, so that they are found there."""
+def _words_in(listed: Any) -> Names:
+    """Return listed words, _folded as the words of cells are, so that they are found there."""
     usable = isinstance(listed, list | tuple) and 1 <= len(listed) <= _MOST_TERMS
-    if not usable or not all(isinstance(one, str) and is_word(folded(one)) for one in listed):
+    if not usable or not all(isinstance(one, str) and _is_word(_folded(one)) for one in listed):
         raise ValueError
-    return tuple(dict.fromkeys(map(folded, listed)))
+    return tuple(dict.fromkeys(map(_folded, listed)))
 
 
-class _WordsColumn(TextColumn):
+class _WordsColumn(_TextColumn):
     """A column of free text: whether a cell has each word of a public vocabulary.
 
     Attributes
@@ -576,14 +621,14 @@ class _WordsColumn(TextColumn):
 
     encoding: Annotated[Literal["words"], Field(description=_ENCODINGS)] = "words"
     words: Annotated[
-        tuple[str, ...],
+        Names,
         PlainValidator(_words_in),
         Field(description=f"a list of 1 to {_MOST_TERMS} single words, letters and digits alone"),
     ]
     width: Annotated[_Width, Field(exclude=True)] = 300
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
+    def public_parts(cls, cells: _Cells, given: JsonView) -> Json | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
         width = given.get("width", cls.model_fields["width"].default)
@@ -591,7 +636,7 @@ class _WordsColumn(TextColumn):
         return {"words": words} if words else None
 
     @property
-    def terms(self) -> tuple[str, ...]:
+    def terms(self) -> Names:
         """The words."""
         return self.words
 
@@ -604,7 +649,7 @@ class _WordsColumn(TextColumn):
         return {self._word_places[word] for word in words_in(text) if word in self._word_places}
 
 
-class HashedTextColumn(TextColumn):
+class _HashedTextColumn(_TextColumn):
     """A column of free text without a vocabulary: each word goes to one of a public number of
     places by a public hash, and a cell shows which places it has words in.
 
@@ -617,10 +662,10 @@ class HashedTextColumn(TextColumn):
     encoding: Annotated[Literal["hashed"], Field(description=_ENCODINGS)] = "hashed"
     width: _Width = 1024
 
-    strange: ClassVar[str] = "have no word"
+    strange = "have no word"
 
     @property
-    def terms(self) -> tuple[str, ...]:
+    def terms(self) -> Names:
         """The numbers of the places."""
         return tuple(str(place) for place in range(self.width))
 
@@ -635,14 +680,10 @@ class HashedTextColumn(TextColumn):
         return int.from_bytes(digest, "big") % self.width
 
 
-#: A word must occur in so many public cells, or it describes none but them.
-_FEWEST_CELLS = 2
-#: A word that occurs in a larger share of the public cells distinguishes none of them.
-_LARGEST_SHARE = 0.95
 _WORD = re.compile(r"[^\W_]+")
 
 
-def folded(text: str) -> str:
+def _folded(text: str) -> str:
     """Return a text as its words are compared: without regard to case, accents composed."""
     return unicodedata.normalize("NFC", text.casefold())
 
@@ -650,7 +691,7 @@ def folded(text: str) -> str:
 def words_in(text: str) -> set[str]:
     """Return the words of a text, each once: letters and digits that are together, with their
     combining marks, without regard to case."""
-    whole = folded(text)
+    whole = _folded(text)
     return set((_WORD if whole.isascii() else _marked_word()).findall(whole))
 
 
@@ -662,19 +703,17 @@ def _marked_word() -> re.Pattern[str]:
     return re.compile(rf"[^\W_](?:[^\W_]|[{marks}])*")
 
 
-def is_word(text: str) -> bool:
+def _is_word(text: str) -> bool:
     """Return whether a string is one word, as `words_in` finds it."""
     return words_in(text) == {text}
 
 
-def _frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
+def _frequent_words(listed: Sequence[str], most: int) -> Names:
     """Return the words that occur in most of some public texts, sorted, at most so many."""
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
-    kept = [
-        word
-        for word, count in counts.items()
-        if count >= _FEWEST_CELLS and count <= _LARGEST_SHARE * len(listed)
-    ]
+    # A word must occur in so many public cells, or it describes none but them.
+    # A word that occurs in a larger share of the public cells distinguishes none of them.
+    kept = [word for word, count in counts.items() if 2 <= count <= 0.95 * len(listed)]
     return tuple(sorted(sorted(kept, key=lambda word: (-counts[word], word))[:most]))
 
 
@@ -712,7 +751,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
         )
     kind = _KINDS[spec["kind"]]
     if kind is _WordsColumn and spec.get("encoding") == "hashed":
-        kind = HashedTextColumn
+        kind = _HashedTextColumn
     # why a feature is what it is, is for people alone
     left_out = {"kind", "reason"} - kind.model_fields.keys()
     given = {key: value for key, value in spec.items() if key not in left_out}
@@ -734,7 +773,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     return column
 
 
-def _checked(kind: type[Column], name: str, parts: Mapping[str, Any]) -> Column | None:
+def _checked(kind: type[Column], name: str, parts: JsonView) -> Column | None:
     """Return the column that has these parts, None where some are left out.
 
     Raises

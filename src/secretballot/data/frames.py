@@ -263,7 +263,7 @@ def class_indices(
             f" ({name_rows(rows + first_row)}{spelt}); declare every class with --classes, spell"
             " cells alike, or take the rows out."
         )
-    return np.asarray(index[codes], dtype=np.int64)
+    return index[codes]
 
 
 def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> None:

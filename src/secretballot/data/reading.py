@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import is_url, shown_place
-from secretballot._typing import AnyArray, ObjectArray
+from secretballot._typing import AnyArray, ObjectArray, Place
 from secretballot._validation import (
     HEADER_LINES,
     NAMED_AT_MOST,
@@ -52,20 +52,16 @@ from secretballot.data.tally import (
 )
 from secretballot.exceptions import Argument, DataError, SecretBallotError
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-#: What a table may be named by: a path, or a URL.
-Place = str | os.PathLike[str]
 
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _LEFT_OUT = (".", "_")
 #: Of tables in which some of the files are deleted rows, or older ones.
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
-_PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
 
 @dataclass(frozen=True)
-class TableFile:
+class _TableFile:
     """One file of a table.
 
     Attributes
@@ -120,7 +116,7 @@ class TableFile:
             with self.opened() as content:
                 return hashlib.file_digest(content, "sha256").hexdigest()
 
-        return attempt(read, partial(_why_unread, repr(self.shown)))
+        return _attempt(read, partial(_why_unread, repr(self.shown)))
 
     def signature(self) -> tuple[int, int]:
         """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
@@ -147,7 +143,7 @@ class TableSource:
 
     Attributes
     ----------
-    files : tuple of TableFile
+    files : tuple of _TableFile
         One, or as many Parquet files as a folder holds, by name.
     shown : str
         What messages call it; without credentials.
@@ -156,7 +152,7 @@ class TableSource:
         files of a folder may be sorted by what records say.
     """
 
-    files: tuple[TableFile, ...]
+    files: tuple[_TableFile, ...]
     shown: str
     single: bool
 
@@ -173,7 +169,7 @@ class TableSource:
             If one is not there any more.
         """
         return {
-            file.path: attempt(file.signature, partial(_why_unread, repr(file.shown)))
+            file.path: _attempt(file.signature, partial(_why_unread, repr(file.shown)))
             for file in self.files
         }
 
@@ -194,7 +190,7 @@ class TableSource:
         ]
         return not found[0].isdisjoint(found[1])
 
-    def _sized_files(self) -> list[tuple[TableFile, int]]:
+    def _sized_files(self) -> list[tuple[_TableFile, int]]:
         signatures = self.signatures()
         return [(file, signatures[file.path][0]) for file in self.files]
 
@@ -259,7 +255,7 @@ def _local_source(local: str, place: str, where: str) -> TableSource:
     problem = _why_no_file(Path(local))
     if problem:
         raise DataError(f"{where} {problem}")
-    return TableSource((TableFile(local, place),), place, True)
+    return TableSource((_TableFile(local, place),), place, True)
 
 
 def _why_no_file(path: Path) -> str:
@@ -288,7 +284,7 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
         inside = about.type == fs.FileType.Directory
         return about, system.get_file_info(fs.FileSelector(path, recursive=True)) if inside else []
 
-    about, found = attempt(
+    about, found = _attempt(
         listed,
         lambda error: (
             f"{where} cannot be reached ({type(error).__name__}); give credentials as its file"
@@ -306,7 +302,7 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
         return _folder_source(files, system, place, where)
     if about.type != fs.FileType.File:
         raise DataError(f"{where} is no regular file; give a CSV or Parquet file.")
-    return TableSource((TableFile(path, place, {}, system),), place, True)
+    return TableSource((_TableFile(path, place, {}, system),), place, True)
 
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
@@ -404,7 +400,7 @@ def _folder_source(
         raise DataError(f"{where} is a folder without Parquet files; name one that has some.")
     # what folders are called are cells ("year=2020")
     names = [relative.rpartition("/")[2] for relative, _ in wanted]
-    odd = [name for name in names if not name.endswith(_PARQUET_NAMES)]
+    odd = [name for name in names if not name.endswith((".parquet", ".parq", ".pq"))]
     if odd:
         raise DataError(
             f"{where} is a folder that holds other files than Parquet, such as {shown(odd[0])};"
@@ -417,7 +413,7 @@ def _folder_source(
             ' them the same, such as "year=2020/month=1".'
         )
     files = tuple(
-        TableFile(path, f"{place} ({names[at]}, file {at + 1})", keys[at], system, relative)
+        _TableFile(path, f"{place} ({names[at]}, file {at + 1})", keys[at], system, relative)
         for at, (relative, path) in enumerate(wanted)
     )
     return TableSource(files, place, False)
@@ -430,7 +426,7 @@ def _folder_keys(relative: str) -> dict[str, str | None]:
     for part in relative.split("/")[:-1]:
         name, sign, value = part.partition("=")
         if sign:
-            found[unquote(name)] = None if value == _HIVE_NULL else unquote(value)
+            found[unquote(name)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
     return found
 
 
@@ -449,7 +445,7 @@ def _why_unread(where: str, error: Exception) -> str:
     return f"{where} cannot be read ({reason}); check the path."
 
 
-def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
+def _attempt(call: Callable[[], _T], why: Callable[[Exception], str]) -> _T:
     """Return what a call comes to.
 
     File systems and readers raise, and warn of, what they like, with addresses, keys and cells in
@@ -462,8 +458,7 @@ def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
         returns, and nothing riding along.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return call()
     except SecretBallotError:
         raise
@@ -472,29 +467,22 @@ def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
     raise DataError(sentence)
 
 
-def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]:
-    """Yield blocks, each by `attempt`."""
-    while (block := attempt(partial(next, blocks, None), why)) is not None:
+def _guarded(blocks: Iterator[_T], why: Callable[[Exception], str]) -> Iterator[_T]:
+    """Yield blocks, each by `_attempt`."""
+    while (block := _attempt(partial(next, blocks, None), why)) is not None:
         yield block
 
 
 #: Whether the cells of the first line of a CSV file name its columns.
 _HeaderRule = Callable[[list[str]], bool]
-_DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
-#: Bytes that a cell takes at least: read, converted and encoded, eight each time.
-_CELL_BYTES = 24
-#: Characters of a cell of a CSV file: the most that the reader can be set to.
-_LONGEST_CELL = 2**31 - 1
 
 
-def read_table(
-    path: str | os.PathLike[str], *, role: str = "file", encoding: str | None = None
-) -> pd.DataFrame:
+def read_table(path: Place, *, role: str = "file", encoding: str | None = None) -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
     A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter
@@ -613,7 +601,7 @@ def table_blocks(
 
 
 def _file_blocks(
-    file: TableFile, where: str, rows: int, whole: bool, has_header: _HeaderRule | None
+    file: _TableFile, where: str, rows: int, whole: bool, has_header: _HeaderRule | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = _start_of(file, where)
@@ -622,25 +610,25 @@ def _file_blocks(
     else:
         blocks, why = _csv_blocks(file, where, rows, has_header), partial(_why_no_csv, file)
         name = file.encoding or "utf-8"
-        if attempt(lambda: "\0" in start.decode(name, "ignore"), partial(why, where)):
+        if _attempt(lambda: "\0" in start.decode(name, "ignore"), partial(why, where)):
             if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise DataError(_why_no_text(file, where, "utf-16"))
             raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
-    for frame in guarded(blocks, partial(why, where)):
+    for frame in _guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
         yield frame
 
 
-def _start_of(file: TableFile, where: str) -> bytes:
+def _start_of(file: _TableFile, where: str) -> bytes:
     """Return the first bytes of a file."""
 
     def read() -> bytes:
         with file.opened() as content:
             return bytes(content.read(_START))
 
-    return attempt(read, partial(_why_unread, where))
+    return _attempt(read, partial(_why_unread, where))
 
 
 def is_local_file(place: Place) -> bool:
@@ -663,7 +651,7 @@ def estimated_rows(place: Place, *, role: str = "file") -> int:
         where = f"The {role} {file.shown!r}"
         start = _start_of(file, where)
         if start[:4] == _PARQUET:
-            total += attempt(partial(_parquet_rows, file, where), partial(_why_no_parquet, where))
+            total += _attempt(partial(_parquet_rows, file, where), partial(_why_no_parquet, where))
         else:
             lines = max(1, start.count(b"\n") + start.count(b"\r"))
             total += lines * signatures[file.path][0] // max(1, len(start))
@@ -693,7 +681,7 @@ def _parquet(where: str) -> Any:
     return _arrow_modules(f"{where} is Parquet, which")[1]
 
 
-def _parquet_rows(file: TableFile, where: str) -> int:
+def _parquet_rows(file: _TableFile, where: str) -> int:
     with file.opened() as content:
         return int(_parquet(where).read_metadata(content).num_rows)
 
@@ -706,7 +694,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
     return _why_unread(where, error)
 
 
-def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
+def _parquet_blocks(file: _TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in blocks; the first is empty."""
     parquet = _parquet(where)
     from pyarrow import Table
@@ -717,7 +705,8 @@ def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iter
         # a few bytes can claim any number
         groups = [about.row_group(place).num_rows for place in range(about.num_row_groups)]
         cells = max(about.num_rows, sum(groups)) * max(1, about.num_columns)
-        if whole and cells * _CELL_BYTES > memory_bytes():
+        # Bytes that a cell takes at least: read, converted and encoded, eight each time.
+        if whole and cells * 24 > memory_bytes():
             raise DataError(
                 f"{where} claims more rows than this machine's memory could hold; give a part of"
                 " it."
@@ -728,11 +717,12 @@ def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iter
 
 
 def _csv_blocks(
-    file: TableFile, where: str, rows: int, has_header: _HeaderRule | None
+    file: _TableFile, where: str, rows: int, has_header: _HeaderRule | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    # Characters of a cell of a CSV file: the most that the reader can be set to.
+    csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
     delimiter = _delimiter_of(file)
     with _opened_text(file) as text:
         records = _csv_records(text, where, delimiter)
@@ -751,7 +741,7 @@ def _csv_blocks(
             )
 
 
-def _why_no_csv(file: TableFile, where: str, error: Exception) -> str:
+def _why_no_csv(file: _TableFile, where: str, error: Exception) -> str:
     if isinstance(error, UnicodeError):
         # nearly every byte is a letter of that encoding, so it is a likely guess and no more
         return _why_no_text(file, where, "cp1252" if file.encoding in (None, "utf-8") else "")
@@ -760,7 +750,7 @@ def _why_no_csv(file: TableFile, where: str, error: Exception) -> str:
     return _why_unread(where, error)
 
 
-def _why_no_text(file: TableFile, where: str, likely: str) -> str:
+def _why_no_text(file: _TableFile, where: str, likely: str) -> str:
     """Return a sentence that says that a file is not in its encoding, but likely in another one,
     which is named to whoever can give it."""
     reads = f" but reads as {likely}" if likely else ""
@@ -771,14 +761,14 @@ def _why_no_text(file: TableFile, where: str, likely: str) -> str:
 
 
 @contextlib.contextmanager
-def _opened_text(file: TableFile) -> Iterator[IO[str]]:
+def _opened_text(file: _TableFile) -> Iterator[IO[str]]:
     """Give a file open as text, with its line ends as they are."""
     encoding = "utf-8-sig" if file.encoding in (None, "utf-8") else file.encoding
     with file.opened() as content, io.TextIOWrapper(content, encoding=encoding, newline="") as text:
         yield text
 
 
-def _delimiter_of(file: TableFile) -> str:
+def _delimiter_of(file: _TableFile) -> str:
     """Return the delimiter that gives the header most fields; only the header is looked at."""
     with _opened_text(file) as text:
         header = next((line for line in text if line.strip("\r\n")), "")
@@ -789,7 +779,7 @@ def _delimiter_of(file: TableFile) -> str:
             return len(next(csv.reader([header], delimiter=delimiter, skipinitialspace=True), []))
         return 0
 
-    return max(_DELIMITERS, key=fields)
+    return max((",", ";", "\t", "|"), key=fields)
 
 
 def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[list[str]]:
@@ -897,7 +887,7 @@ _COLUMNS_NAMED = 5
 
 
 def read_votes(
-    path: str | os.PathLike[str],
+    path: Place,
     kind: str,
     classes: object = None,
     n_teachers: int | None = None,
@@ -965,7 +955,7 @@ def _npy_blocks(path: Place) -> Iterator[Block]:
         raise DataError(f"{where} is on another machine; copy it here, or give CSV or Parquet.")
     # a memory map checks the header's claim against the file's size and never unpickles
     opened = partial(np.lib.format.open_memmap, file.path, mode="r")
-    table: AnyArray = attempt(opened, lambda error: why)
+    table: AnyArray = _attempt(opened, lambda error: why)
     for block in blocks_of(vote_table(table, "votes")):
         if block.dtype.kind == "U":
             # numpy takes any four bytes for a character, Python does not

@@ -18,17 +18,17 @@ import numpy as np
 from pydantic import NonNegativeInt, ValidationError
 
 from secretballot._files import LARGEST_JSON
-from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
+from secretballot._typing import AnyArray, FloatArray, IntArray, Names, UnsignedArray, Values
 from secretballot.core.private import Private
 from secretballot.core.types import Model
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
-FOLDER, _SHARDS_FOLDER = "table", "shards"  # in the vault
+_FOLDER, _SHARDS_FOLDER = "table", "shards"  # in the vault
 _ABOUT = "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.
-PERSONS, SHARDS = PARTS = ("persons-", "shards-")
+PERSONS, SHARDS = _PARTS = ("persons-", "shards-")
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
 _BLOCK_ENTRIES = 2**22
 _DEALT_BYTES = 2**26  # of rows that are sorted at once
@@ -61,7 +61,7 @@ class About(Model):
     serial: str
     sizes: tuple[NonNegativeInt, ...] = ()
     n_units: NonNegativeInt = 0
-    columns: tuple[str, ...] = ()
+    columns: Names = ()
     single: bool = False
 
 
@@ -236,12 +236,7 @@ class StoredTable(Private):
     _refusal = "a stored table is not shown, copied or kept; give it to a learner as X."
 
     def __init__(
-        self,
-        vault: Path,
-        cells: Schema,
-        classes: tuple[Any, ...],
-        unit_name: str | None,
-        about: About,
+        self, vault: Path, cells: Schema, classes: Values, unit_name: str | None, about: About
     ) -> None:
         self.vault, self.cells, self.classes, self.unit_name = vault, cells, classes, unit_name
         self.identity, self.serial = about.identity, about.serial
@@ -250,16 +245,11 @@ class StoredTable(Private):
         self.n_columns = len(cells.feature_names)
         self.row_type = row_type(cells, classes, unit_name)
         self._about = about
-        self._files = StoredShards(vault / FOLDER, cells, self.row_type, about.sizes, about.serial)
+        self._files = StoredShards(vault / _FOLDER, cells, self.row_type, about.sizes, about.serial)
 
     @classmethod
     def found(
-        cls,
-        vault: Path,
-        cells: Schema,
-        classes: tuple[Any, ...],
-        unit_name: str | None,
-        identity: str,
+        cls, vault: Path, cells: Schema, classes: Values, unit_name: str | None, identity: str
     ) -> "StoredTable | None":
         """Return the table that lies in a vault, None where there is none that is whole and that
         was made of the same file by the same settings.
@@ -272,7 +262,7 @@ class StoredTable(Private):
         identity : str
             Digest of all that shaped the rows; private.
         """
-        about = _read_about(vault / FOLDER)
+        about = _read_about(vault / _FOLDER)
         if about is None or about.identity != identity:
             return None
         table = cls(vault, cells, classes, unit_name, about)
@@ -300,8 +290,7 @@ class StoredTable(Private):
     def loaders(self, *, send: bool = False) -> Iterator[Callable[[], RowBlock]]:
         """Yield what any process that sees the vault reads a block of encoded rows by, in the order
         of the file; it holds the rows where `send` is true. A block has 32 MiB, or one row."""
-        most = max(1, _BLOCK_ENTRIES // self.n_columns)
-        return self._files.loaders(send=send, most=most)
+        return self._files.loaders(send=send, most=max(1, _BLOCK_ENTRIES // self.n_columns))
 
     def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows encoded, in the order of the file."""
@@ -334,13 +323,11 @@ class TableWriter:
         If the vault cannot be written.
     """
 
-    def __init__(
-        self, vault: Path, cells: Schema, classes: tuple[Any, ...], unit_name: str | None
-    ) -> None:
+    def __init__(self, vault: Path, cells: Schema, classes: Values, unit_name: str | None) -> None:
         self._place = make_vault(vault), cells, classes, unit_name
         self._type = row_type(cells, classes, unit_name)
         forget_table(vault)
-        self._files = _RowWriter(Path(vault) / FOLDER, self._type, 1)
+        self._files = _RowWriter(Path(vault) / _FOLDER, self._type, 1)
 
     def add(self, cells: AnyArray, classes: IntArray, units: UnsignedArray | None) -> None:
         """Write rows behind those that are there.
@@ -409,8 +396,8 @@ class _RowWriter:
 def forget_table(vault: Path) -> None:
     """Remove the table that is kept in a vault, if there is one, and the parts of it that a fit
     which was killed has left there."""
-    _remove_folder(vault / FOLDER)
-    for name in PARTS:
+    _remove_folder(vault / _FOLDER)
+    for name in _PARTS:
         for left in vault.glob(f"{name}*"):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -434,7 +421,7 @@ def _read_about(folder: Path) -> About | None:
     return None
 
 
-def row_type(cells: Schema, classes: tuple[Any, ...], unit_name: str | None) -> np.dtype[Any]:
+def row_type(cells: Schema, classes: Values, unit_name: str | None) -> np.dtype[Any]:
     """Return the type of a row on disk."""
     fields: list[Any] = [
         (_CELLS, cells.compact_type),

@@ -4,17 +4,15 @@ them become checked integer counts, and every inconsistency is named by its row 
 import contextlib
 import io
 import math
-import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from secretballot._typing import BoolArray, CountArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, CountArray, IntArray, Place
 from secretballot._validation import (
     RELATIONS,
     UNITS,
@@ -22,21 +20,23 @@ from secretballot._validation import (
     check_relation,
     name_part,
     name_rows,
+    refusal,
     shown,
     shown_classes,
 )
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.data.cells import coded_texts, numbers_of, text_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError
 from secretballot.vault import write_secret
 
 #: Some rows of votes or counts: queries, by teachers or classes.
-Block = npt.NDArray[Any] | pd.DataFrame
+Block = AnyArray | pd.DataFrame
+#: Counts of a block, and which of its rows break each rule.
+_Counted = tuple[CountArray, dict[str, BoolArray]]
 
 _BLOCK_CELLS = 2**22
 _NO_CLASS = -1
-_MOST_TEACHERS = np.iinfo(np.int32).max
 
 
 def check_classes(classes: object) -> list[Any]:
@@ -49,17 +49,15 @@ def check_classes(classes: object) -> list[Any]:
         If `classes` is not such a list.
     """
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
-        raise ParameterError(
-            Parameter("classes"), f" is {shown(classes)}; it must be a list of the class values."
-        )
+        raise refusal("classes", f" is {shown(classes)}; it must be a list of the class values.")
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
     is_text = [isinstance(value, str) and _fits_a_file(value) for value in values]
     is_number = [isinstance(value, (int, float)) and _fits_a_file(value) for value in values]
     usable, texts = len(values) >= 2 and (all(is_text) or all(is_number)), {*map(text_of, values)}
     # 1 and True are equal; "1" and "1.0" are read alike, and an empty cell names no class
     if not usable or "" in texts or min(len(set(values)), len(texts)) < len(values):
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" is {shown_classes(values)}; it must hold two or more distinct values, not one"
             " class or a class twice, all numbers or all text that is not empty, which certificates"
             " and tables can hold.",
@@ -79,7 +77,7 @@ def _fits_a_file(value: object) -> bool:
     return True
 
 
-def blocks_of(table: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def blocks_of(table: AnyArray) -> Iterator[AnyArray]:
     """Yield the rows of `table`, shape (n_rows, n_columns), in blocks of about four million
     cells."""
     rows = max(1, _BLOCK_CELLS // max(1, table.shape[1]))
@@ -117,7 +115,7 @@ def count_votes(
         codes, texts = coded_texts(cells)
         return np.array([places.get(text, _NO_CLASS) for text in texts], dtype=np.int64)[codes]
 
-    def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
+    def counted(block: Block) -> _Counted:
         cast = _by_cell(places_in, block)
         every = [np.count_nonzero(cast == place, axis=1) for place in range(len(classes))]
         fault = "a vote that is missing, or no declared class"
@@ -160,10 +158,10 @@ def check_counts(
         named, never values.
     """
 
-    def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
+    def counted(block: Block) -> _Counted:
         nonlocal n_teachers
         numbers = _by_cell(numbers_of, block)
-        fits = (numbers >= 0) & (numbers <= _MOST_TEACHERS) & (np.floor(numbers) == numbers)
+        fits = (numbers >= 0) & (numbers <= np.iinfo(np.int32).max) & (np.floor(numbers) == numbers)
         odd = ~fits.all(axis=1)
         # broken cells are reported, and must not overflow or count before that
         counts = np.where(odd[:, None], 0, numbers).astype(np.int32)
@@ -183,10 +181,7 @@ def check_counts(
 
 
 def _joined_counts(
-    blocks: Iterable[Block],
-    counted: Callable[[Block], tuple[CountArray, dict[str, BoolArray]]],
-    table: str,
-    width: int | None,
+    blocks: Iterable[Block], counted: Callable[[Block], _Counted], table: str, width: int | None
 ) -> CountArray:
     """Return the counts of all blocks, each of so many columns, which `counted` returns with the
     rows that break a rule: one message names those of the whole table."""
@@ -290,7 +285,7 @@ def votes_of_counts(
     return Votes.of_teachers(checked, guarantee_of(unit, relation), classes=values)
 
 
-def write_votes(votes: Votes, path: str | os.PathLike[str]) -> None:
+def write_votes(votes: Votes, path: Place) -> None:
     """Write counts of votes as `.npy`, mode 0600, into a vault: a folder that is closed to
     everyone else.
 
@@ -309,7 +304,7 @@ def write_votes(votes: Votes, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     if target.suffix != ".npy":
-        raise ParameterError(Parameter("path"), f" is {str(target)!r}; it must end in .npy.")
+        raise refusal("path", f" is {str(target)!r}; it must end in .npy.")
     _refuse_open_folder(target.parent)
     # into memory first: numpy itself would make a file that others may read
     content = io.BytesIO()
@@ -331,7 +326,7 @@ def guarantee_of(unit: object, relation: object) -> Guarantee:
     return Guarantee(unit=of, relation=relation)
 
 
-def vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+def vote_table(values: Any, name: str) -> AnyArray:
     """Return votes or counts as a table of two dimensions.
 
     Raises

@@ -15,16 +15,16 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from secretballot._typing import FloatArray, IntArray, ObjectArray
-from secretballot._validation import name_columns, name_part, shown, shown_kind
+from secretballot._typing import AnyArray, FloatArray, IntArray, Names, ObjectArray, Pair, Values
+from secretballot._validation import name_columns, name_part, refusal, shown, shown_kind
 from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import result_of
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import checked_labels, checked_range
@@ -37,7 +37,6 @@ from secretballot.teachers.votes import checked_labels, checked_range
 # points in time where both columns have such a type. What cannot be read so is refused: every
 # function returns None, and the caller says which column.
 
-_EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
 
@@ -46,8 +45,7 @@ def _value_or_none(read: Callable[[], Any]) -> Any:
     """Return what a conversion yields, None where it fails at a cell, whatever the error says: it
     may quote the cell."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return read()
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RuntimeError):
         return None
@@ -193,7 +191,7 @@ def _public_categories(
     categories = kind.categories
     if _is_real(categories.dtype):
         known = categories.to_numpy(dtype=np.float64).tolist()
-        if not all(abs(number) < _EXACT_BELOW for number in known):
+        if not all(abs(number) < 2.0**53 for number in known):
             return None  # a gap elsewhere in the column would blur such numbers
         cells = list(map(_float_or_nan, np.asarray(column.astype(object), dtype=object)))
     elif _is_real(column.dtype):
@@ -206,8 +204,6 @@ def _public_categories(
 
 
 # --- tables and targets ---
-
-_ROWS_NAMED = 5
 
 
 def as_matrix(name: str, X: Any) -> Any:
@@ -284,7 +280,7 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
     return frame_of_arrow(arrow, name)
 
 
-def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
+def _array_of_lists(rows: Sequence[Any]) -> AnyArray | None:
     """Return rows of plain cells, as floating point where all are numbers; None if they are none.
 
     As objects first: numpy would choose one type for all of them.
@@ -514,7 +510,7 @@ def refuse_unfit(name: str, X: Any, *, missing_taken: bool) -> None:
 
 
 def _first_rows(rows: IntArray) -> str:
-    return ", ".join(str(int(row)) for row in rows[:_ROWS_NAMED])
+    return ", ".join(str(int(row)) for row in rows[:5])
 
 
 def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
@@ -526,8 +522,8 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
         If they are not given, or no list of distinct values, as `check_classes` reads it.
     """
     if classes is None:
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             " is missing; name all classes beforehand, such as classes=[0, 1]: they are public"
             " and are never inferred from private labels.",
         )
@@ -543,8 +539,8 @@ def refuse_more_classes(classes: Sequence[Any]) -> None:
         Saying how many there are.
     """
     if len(classes) > 2:
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" has {len(classes)} values; hypotheses distinguish two classes, so name two.",
         )
 
@@ -581,7 +577,8 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     if len(getattr(y, "shape", ())) == 2:
         text = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(text, DataConversionWarning, stacklevel=2)
-    if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
+    finite = all(isinstance(label, float) and math.isfinite(label) for label in labels)
+    if finite and not all(label.is_integer() for label in labels):
         raise DataError(
             "Unknown label type: continuous. The learner needs classes; turn the numbers in y into"
             " classes."
@@ -642,10 +639,6 @@ def _as_column(y: Any) -> Any:
     return table.ravel()
 
 
-def _are_continuous(labels: Sequence[float]) -> bool:
-    return all(map(math.isfinite, labels)) and not all(label.is_integer() for label in labels)
-
-
 def _place_of_label(label: Any, places: dict[Any, int]) -> int:
     # a list is no label, and what an odd object's own comparison says is not to be seen
     found = result_of(partial(places.get, label, -1))
@@ -672,9 +665,9 @@ class Target:
         A number is cut to lie within.
     """
 
-    classes: tuple[Any, ...] = ()
-    labels: tuple[str, ...] = ()
-    bounds: tuple[float, float] | None = None
+    classes: Values = ()
+    labels: Names = ()
+    bounds: Pair | None = None
 
     @classmethod
     def of_classes(cls, declared: Any) -> Self:
@@ -799,7 +792,6 @@ def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:
     return [y[row] for row in rows.tolist()]
 
 
-_BYTES = 16
 _BLOCK_ROWS = 4096  # sparse rows made dense at once
 
 
@@ -890,4 +882,4 @@ def _cell_text(value: Any) -> str:
 
 
 def _row_digest(kind: bytes, content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_BYTES, person=kind).digest()
+    return hashlib.blake2b(content, digest_size=16, person=kind).digest()

@@ -28,7 +28,7 @@ from pydantic import Field, ValidationError
 from scipy.stats import binom
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray, IntArray, Json, Values
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -36,6 +36,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
     named,
+    refusal,
 )
 from secretballot.accounting import PrivacyBudget, Sampled, calibrate_stream, needed_distance
 from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
@@ -46,10 +47,17 @@ from secretballot.core.mechanisms import RelabelledSample
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
 from secretballot.core.types import Count, Model, fault_of
-from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
-from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
-from secretballot.hypotheses.base import Hypothesis, check_answers, check_hypotheses, check_points
-from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
+from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.hypotheses import (
+    EMPTY,
+    Hypothesis,
+    HypothesisClass,
+    IntervalDichotomies,
+    check_answers,
+    check_hypotheses,
+    check_points,
+    hypotheses_by_name,
+)
 from secretballot.learners.inputs import (
     Target,
     as_matrix,
@@ -77,7 +85,7 @@ from secretballot.teachers.executors import check_engine
 from secretballot.vault import make_vault
 
 
-class SecretSample(Table):
+class _SecretSample(Table):
     """Private records of which a secret random sample, relabelled by one hypothesis, is dealt out
     to teachers; it is drawn as they are trained, and forgotten then.
 
@@ -108,7 +116,7 @@ class SecretSample(Table):
         self._terms = known, json.dumps([event.model_dump(mode="json"), n_queries, request])
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> Values:
         """All that teachers of the sample depend on besides settings; private."""
         return (*super().identity, *self._terms)
 
@@ -122,10 +130,10 @@ class SecretSample(Table):
         # so that no other record has a say in either.
         event = self._event
         if relation == "replace-one":
-            rows = sample_in_random_order(event.out_of, event.sampled)
+            rows = _sample_in_random_order(event.out_of, event.sampled)
             shards = assign_shards(len(rows), n_teachers, relation, None, None)
         else:
-            rows = sample_independently(self.n_records, event.sampled, event.out_of)
+            rows = _sample_independently(self.n_records, event.sampled, event.out_of)
             shards = assign_shards(self.n_records, n_teachers, relation, None, None)[rows]
         sample, labels = self._records[rows], self._targets[rows]
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
@@ -201,7 +209,7 @@ def relabel(
     return chosen.predict(X)
 
 
-def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
+def _sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
     """Return rows drawn uniformly without replacement, in uniformly random order, shape
     (n_sampled,).
 
@@ -218,7 +226,7 @@ def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
             return order[:n_sampled].astype(np.int64)
 
 
-def sample_independently(n_records: int, sampled: int, out_of: int) -> IntArray:
+def _sample_independently(n_records: int, sampled: int, out_of: int) -> IntArray:
     """Return the rows taken, each by itself with probability sampled / out_of (less 2^-64 at most),
     in their order.
     """
@@ -234,17 +242,13 @@ def _random_words(n: int) -> NDArray[np.uint64]:
     return np.frombuffer(entropy_bytes(8 * n), dtype=np.uint64)
 
 
-_FIRST_TEACHERS = 1000
-# the threshold depends on the logarithm of the number of teachers, so two or three suffice
-_ROUNDS = 6
 _PRINTED_DIVISOR = 56  # Nandi and Bassily 2020, Algorithm 3, line 1: n' = epsilon n / 56
-_TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
 
-Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+_Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
-class PublicNumbers:
+class _PublicNumbers:
     """Public numbers of a fit.
 
     Attributes
@@ -287,11 +291,11 @@ class Stability(Model):
 
     name: ClassVar[str] = "stability"
 
-    beta: Chance = 0.05
+    beta: _Chance = 0.05
     max_abstentions: Count | None = None
     calibration: Literal["tight", "paper"] = "tight"
 
-    def terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
+    def terms(self, numbers: _PublicNumbers) -> tuple[Stream | Sampled, int]:
         """Return the event of all answers, and the number of teachers.
 
         Raises
@@ -299,35 +303,36 @@ class Stability(Model):
         ParameterError
             If no noise keeps the budget.
         """
-        if self.calibration == "tight":
-            return self._tight_terms(numbers)
         # a printed formula is trusted no more than any other noise: the ledger prices it
-        return self._printed_terms(numbers)
+        tight = self.calibration == "tight"
+        return self._tight_terms(numbers) if tight else self._printed_terms(numbers)
 
-    def _tight_terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
+    def _tight_terms(self, numbers: _PublicNumbers) -> tuple[Stream | Sampled, int]:
         return self._tight_stream(numbers.budget, numbers, numbers.alpha)
 
     def _tight_stream(
-        self, budget: PrivacyBudget, numbers: PublicNumbers, error: float
+        self, budget: PrivacyBudget, numbers: _PublicNumbers, error: float
     ) -> tuple[Stream, int]:
         """Return the stream with the fewest abstentions for teachers of that error, the least noise
         that keeps the budget, and the number of teachers."""
         # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
         # hence more teachers: repeated until nothing grows.
         m, given = numbers.n_queries, numbers.n_teachers
-        teachers, unstable = given or _FIRST_TEACHERS, 0
-        for _ in range(_ROUNDS):
-            needed = self.max_abstentions or abstentions_for(m, error, self.beta, teachers)
+        teachers, unstable = given or 1000, 0
+        # the threshold depends on the logarithm of the number of teachers, so two or three
+        # suffice
+        for _ in range(6):
+            needed = self.max_abstentions or _abstentions_for(m, error, self.beta, teachers)
             if needed <= unstable:
                 break
-            stream, unstable = stream_for(budget, needed), needed
-            teachers = given or teachers_for(stream, m, self.beta)
+            stream, unstable = _stream_for(budget, needed), needed
+            teachers = given or _teachers_for(stream, m, self.beta)
         return stream, teachers
 
-    def _printed_terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
+    def _printed_terms(self, numbers: _PublicNumbers) -> tuple[Stream | Sampled, int]:
         budget, m = numbers.budget, numbers.n_queries
-        unstable = self.max_abstentions or printed_abstentions(m, numbers.alpha, self.beta)
-        needed = numbers.n_teachers or printed_teachers(budget, m, unstable, self.beta)
+        unstable = self.max_abstentions or _printed_abstentions(m, numbers.alpha, self.beta)
+        needed = numbers.n_teachers or _printed_teachers(budget, m, unstable, self.beta)
         return bassily_noise(budget, m, unstable), needed
 
 
@@ -348,21 +353,22 @@ class Agnostic(Stability):
         than the budget.
     """
 
-    name: ClassVar[str] = "agnostic"
+    name = "agnostic"
 
     relabel_epsilon: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
 
-    def _tight_terms(self, numbers: PublicNumbers) -> tuple[Sampled, int]:
+    def _tight_terms(self, numbers: _PublicNumbers) -> tuple[Sampled, int]:
         # The stream's noise decides how many teachers are needed, and how much of the records may
         # be sampled for the rest of the price: abstentions, stream, sample, teachers, in this order
         relation = check_choice("relation", numbers.relation, RELATIONS)
         inner = stream_budget(numbers.budget, relation, self.relabel_epsilon)
-        stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / _TEACHER_SHARE)
+        # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
+        stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / 12)
         out_of = sample_grid(relation, numbers.n_records)
         sample = largest_sample(numbers.budget, stream, out_of, relation, self.relabel_epsilon)
         return sample, n_teachers
 
-    def _printed_terms(self, numbers: PublicNumbers) -> tuple[Sampled, int]:
+    def _printed_terms(self, numbers: _PublicNumbers) -> tuple[Sampled, int]:
         # ours is the split without resampling, the halved margin and the earlier stop; the noise is
         # that of the printed one
         budget, m, n = numbers.budget, numbers.n_queries, numbers.n_records
@@ -384,7 +390,7 @@ class Agnostic(Stability):
             relation="replace-one",
             relabel_epsilon=1.0,
         )
-        return event, numbers.n_teachers or printed_teachers(inner, m, abstentions, self.beta)
+        return event, numbers.n_teachers or _printed_teachers(inner, m, abstentions, self.beta)
 
 
 class Universal(Agnostic):
@@ -408,18 +414,18 @@ class Universal(Agnostic):
         queries come.
     """
 
-    name: ClassVar[str] = "universal"
+    name = "universal"
 
     n_first: Count | None = None
     n_cover: Count | None = None
-    epsilon_share: Chance = 0.5
+    epsilon_share: _Chance = 0.5
 
-    def split(self, numbers: PublicNumbers, vc_dimension: int) -> "BudgetSplit":
+    def split(self, numbers: _PublicNumbers, vc_dimension: int) -> "_BudgetSplit":
         """Return what each part may cost.
 
         Parameters
         ----------
-        numbers : PublicNumbers
+        numbers : _PublicNumbers
             Of the whole.
         vc_dimension : int
             Of the class.
@@ -430,7 +436,7 @@ class Universal(Agnostic):
             If the share leaves one part nothing.
         """
         needed = public_points_needed(max(1, vc_dimension), numbers.alpha, self.beta)
-        return BudgetSplit.of(numbers.budget, self.epsilon_share, self.n_first or needed)
+        return _BudgetSplit.of(numbers.budget, self.epsilon_share, self.n_first or needed)
 
 
 _BY_NAME: dict[str, type[Stability]] = {
@@ -438,7 +444,7 @@ _BY_NAME: dict[str, type[Stability]] = {
 }
 
 
-def algorithm_of(given: Any) -> Stability:
+def _algorithm_of(given: Any) -> Stability:
     """Return the settings that ``NAME`` or ``NAME:key=value,...`` stands for, or those given.
 
     Raises
@@ -457,7 +463,7 @@ def algorithm_of(given: Any) -> Stability:
 
 
 @dataclass(frozen=True)
-class BudgetSplit:
+class _BudgetSplit:
     """What each part of a universal labeler may cost, so that both together cost the budget.
 
     Attributes
@@ -479,7 +485,7 @@ class BudgetSplit:
     first_questions: int
 
     @classmethod
-    def of(cls, total: PrivacyBudget, share: float, n_first: int) -> "BudgetSplit":
+    def of(cls, total: PrivacyBudget, share: float, n_first: int) -> "_BudgetSplit":
         """Return the split that gives a share of epsilon to the second part, to three digits.
 
         Raises
@@ -490,8 +496,8 @@ class BudgetSplit:
         endless = float(f"{share * total.epsilon:.3g}")
         first = rest_of(total.epsilon, endless)
         if not (endless > 0 and first > 0):
-            raise ParameterError(
-                Parameter("epsilon_share"),
+            raise refusal(
+                "epsilon_share",
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
         return cls(total.epsilon, total.delta, first, endless, n_first)
@@ -512,10 +518,10 @@ class BudgetSplit:
 
 
 # a second or two each
-stream_for = functools.lru_cache(maxsize=64)(calibrate_stream)
+_stream_for = functools.lru_cache(maxsize=64)(calibrate_stream)
 
 
-def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
+def _abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
     """Return the number T of abstentions at which to stop.
 
     It is 3 B + 1, with B the smallest number that binomially many errors exceed with probability at
@@ -526,7 +532,7 @@ def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) 
     return max(1, min(3 * errors + 1, n_queries))
 
 
-def teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
+def _teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
     """Return the number K of teachers at which a lead of K / 3 is answered, on all queries with
     probability 1 - beta.
 
@@ -548,14 +554,14 @@ def teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
 # --- printed sizes, for comparison ---
 
 
-def printed_abstentions(n_queries: int, error: float, beta: float) -> int:
+def _printed_abstentions(n_queries: int, error: float, beta: float) -> int:
     """Return T as Bassily, Thakurta, Thakkar 2018 print it in Theorem 3.2, for teachers of that
     error."""
     mean = n_queries * error
     return max(1, math.ceil(3 * (mean + math.sqrt(mean * math.log(n_queries / beta) / 2))))
 
 
-def printed_teachers(
+def _printed_teachers(
     budget: PrivacyBudget, n_queries: int, max_abstentions: int, beta: float
 ) -> int:
     """Return K as Bassily, Thakurta, Thakkar 2018 print it in Algorithm 2: 34 sqrt(2) lambda
@@ -589,7 +595,7 @@ def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
     return math.ceil(32 * (vc_dimension * math.log(1 / share) + math.log(1 / failure)) / share)
 
 
-class Endless(NamedTuple):
+class _Endless(NamedTuple):
     """A hypothesis that was released, with the public points that made its class finite; all of it
     public.
 
@@ -609,12 +615,12 @@ class Endless(NamedTuple):
     cover: FloatArray
 
 
-class UniversalSession:
+class _UniversalSession:
     """Answer queries by a session as long as it lasts, then by one hypothesis, drawn once.
 
     Parameters
     ----------
-    split : BudgetSplit
+    split : _BudgetSplit
         What each part costs; printed.
     hypotheses : HypothesisClass
     first : LabelingSession
@@ -629,7 +635,7 @@ class UniversalSession:
 
     Attributes
     ----------
-    endless : Endless or None
+    endless : _Endless or None
         None before the switch.
 
     Raises
@@ -652,7 +658,7 @@ class UniversalSession:
 
     def __init__(
         self,
-        split: BudgetSplit,
+        split: _BudgetSplit,
         hypotheses: HypothesisClass,
         first: LabelingSession,
         task: Task,
@@ -674,7 +680,7 @@ class UniversalSession:
             purpose=task.given.purpose or f"which of the {hypotheses.name} answers for ever",
             classes=self.classes,
         )
-        self.endless: Endless | None = None
+        self.endless: _Endless | None = None
         # what was drawn under this request before is paid for, and is not drawn anew
         if not self._reserved.left:
             self._take_up()
@@ -692,10 +698,19 @@ class UniversalSession:
         """
         points = check_points(X, self.width)
         if self.endless is None:
-            self._note(points)
+            # those that are new, as far as the first part answers them
+            both, most = np.concatenate([self._points, points]), self.split.first_questions
+            self._points = both[np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]]
             labels = self.first.ask_admitted(points).labels
             if not self.first.left:
-                self._check_known()
+                # points that another process answered; how many were answered is public
+                unknown = self.first.used - len(self._points)
+                if unknown > 0:
+                    raise DataError(
+                        f"{unknown} of {self.first.used} questions were answered before this"
+                        " labeler was made again; ask them again, for nothing, so that they count"
+                        " in the choice of the hypothesis that answers all further ones."
+                    )
                 self.switch(self._points)
         else:
             labels = self.first.stored(points).labels
@@ -770,41 +785,18 @@ class UniversalSession:
             with contextlib.suppress(LedgerError):
                 self._reserved.close()
         points = np.array(about["points"], dtype=np.float64)
-        cover = points[np.array(about["rows"], dtype=np.int64)]
+        cover = points[about["rows"]]
         # Representatives follow from the public points alone, so the number of one is enough to
         # find it again. Under this request the teachers of the first part are there for the same
         # hypotheses and classes only.
         dichotomies = self.hypotheses.dichotomies(cover)
         chosen = dichotomies.hypothesis(choice.values.item())
-        self.endless = Endless(chosen, len(dichotomies), points, cover)
+        self.endless = _Endless(chosen, len(dichotomies), points, cover)
         self._table = None
-
-    def _check_known(self) -> None:
-        """Refuse to draw the hypothesis while points are not known that another process answered;
-        how many were answered is public."""
-        unknown = self.first.used - len(self._points)
-        if unknown > 0:
-            raise DataError(
-                f"{unknown} of {self.first.used} questions were answered before this labeler was"
-                " made again; ask them again, for nothing, so that they count in the choice of the"
-                " hypothesis that answers all further ones."
-            )
-
-    def _note(self, points: FloatArray) -> None:
-        """Note those of `points`, of shape (n, n_features), that are new, as far as the first part
-        answers them.
-
-        Points that were asked of another process are not known here.
-        """
-        most = self.split.first_questions
-        if len(self._points) < most:
-            both = np.concatenate([self._points, points])
-            self._points = both[np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]]
 
 
 _DUMMY_ROWS = 60
 _LONGEST_REQUEST = 180  # characters; both parts of a universal labeler have longer keys made of it
-_DEFAULT_QUERIES = 1000
 
 
 @dataclass(eq=False, repr=False)
@@ -856,7 +848,7 @@ class Labeler(PayingLearner):
 
     Attributes
     ----------
-    session_ : LabelingSession or UniversalSession
+    session_ : LabelingSession or _UniversalSession
         The reservation; there after `fit`.
 
     Privacy
@@ -898,7 +890,7 @@ class Labeler(PayingLearner):
     n_jobs: int | None = None
 
     def _prepared(self, given: Given) -> Task:
-        algorithm = algorithm_of(self.algorithm)
+        algorithm = _algorithm_of(self.algorithm)
         if isinstance(algorithm, Agnostic):
             X_public = None if given.X_public is None else check_points(given.X_public, None)
             given = replace(given, X=check_points(given.X, None), X_public=X_public)
@@ -910,18 +902,18 @@ class Labeler(PayingLearner):
         """Train the teachers and reserve all queries."""
         # All that can be refused is refused before a sample is drawn: an error after it could tell
         # of the sample. The session pays, and comes last.
-        algorithm, request = algorithm_of(self.algorithm), str(task.given.request)
+        algorithm, request = _algorithm_of(self.algorithm), str(task.given.request)
         if task.given.X_public is not None:
             task.refuse_points()
-        numbers = PublicNumbers(
+        numbers = _PublicNumbers(
             task.budget,
-            _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
+            1000 if self.n_queries is None else self.n_queries,
             check_probability("alpha", self.alpha),
             self.relation,
             task.table.n_records if self.relation == "replace-one" else None,
             self.n_teachers,
         )
-        self.session_: LabelingSession | UniversalSession = (
+        self.session_: LabelingSession | _UniversalSession = (
             self._universal_session(algorithm, numbers, task, request)
             if isinstance(algorithm, Universal)
             else self._session(algorithm, numbers, task, request)
@@ -930,17 +922,17 @@ class Labeler(PayingLearner):
 
     def _declared(self, given: Given) -> Target:
         check_engine(given.executor, self.n_jobs)
-        target, algorithm = super()._declared(given), algorithm_of(self.algorithm)
+        target, algorithm = super()._declared(given), _algorithm_of(self.algorithm)
         if isinstance(algorithm, Agnostic):
             if given.units is not None:
-                raise ParameterError(
-                    Parameter("units"),
+                raise refusal(
+                    "units",
                     f" are given, and {algorithm.name!r} protects single records; use 'stability'.",
                 )
             refuse_more_classes(target.classes)
         if isinstance(algorithm, Universal) and self.n_queries is not None:
-            raise ParameterError(
-                Parameter("n_queries"),
+            raise refusal(
+                "n_queries",
                 " is given, and 'universal' answers any number; give n_first with the algorithm.",
             )
         return target
@@ -1014,18 +1006,18 @@ class Labeler(PayingLearner):
 
     def _numeric(self, points: Any) -> Any:
         """Return points as hypotheses take them, numbers alone, where there are any."""
-        by_hypotheses = isinstance(algorithm_of(self.algorithm), Agnostic)
+        by_hypotheses = isinstance(_algorithm_of(self.algorithm), Agnostic)
         return np.asarray(points) if by_hypotheses else points
 
     @property
-    def _started(self) -> LabelingSession | UniversalSession:
+    def _started(self) -> LabelingSession | _UniversalSession:
         check_is_fitted(self, "session_")
         return self.session_
 
     # --- answers by votes ---
 
     def _session(
-        self, algorithm: Stability, numbers: PublicNumbers, task: Task, request: str, *more: str
+        self, algorithm: Stability, numbers: _PublicNumbers, task: Task, request: str, *more: str
     ) -> LabelingSession:
         """Return the session of teachers of all records, or of a relabelled sample of them, that
         are trained now or kept from the same reservation; `more` is on its certificate."""
@@ -1033,7 +1025,7 @@ class Labeler(PayingLearner):
         stream = event.stream if isinstance(event, Sampled) else event
         mechanism: Any = stream_mechanism(stream, n_teachers)
         table, teacher = task.table, "logistic" if self.teacher is None else self.teacher
-        declared: dict[str, Any] = {}
+        declared: Json = {}
         if isinstance(event, Sampled):
             mechanism = RelabelledSample(stream=mechanism)
             X = task.given.X
@@ -1041,7 +1033,7 @@ class Labeler(PayingLearner):
             dummies = dummy_rows(X, _DUMMY_ROWS)
             check_answers(hypotheses, dummies)
             hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)  # what it refuses is refused here
-            table = SecretSample(X, table.targets, event, hypotheses, numbers.n_queries, request)
+            table = _SecretSample(X, table.targets, event, hypotheses, numbers.n_queries, request)
             teacher = HypothesisStudent(hypotheses) if self.teacher is None else self.teacher
             declared = _declaration(event, request, more)
         check_answerable(mechanism, n_teachers)
@@ -1076,8 +1068,8 @@ class Labeler(PayingLearner):
     # --- a hypothesis for ever ---
 
     def _universal_session(
-        self, algorithm: Universal, numbers: PublicNumbers, task: Task, request: str
-    ) -> UniversalSession:
+        self, algorithm: Universal, numbers: _PublicNumbers, task: Task, request: str
+    ) -> _UniversalSession:
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
@@ -1096,7 +1088,7 @@ class Labeler(PayingLearner):
         )
         numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
         first = self._session(algorithm, numbers, task, own, beside)
-        return UniversalSession(
+        return _UniversalSession(
             split,
             hypotheses,
             first,
@@ -1119,7 +1111,7 @@ def _made_folder(task: Task, request: str) -> Path | None:
     return place
 
 
-def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:
+def _declaration(event: Sampled, request: str, more: Sequence[str]) -> Json:
     # All of this is on the certificate. Under add-remove neither the number of records nor that
     # of the sample may be released: both are private.
     if event.relation == "replace-one":

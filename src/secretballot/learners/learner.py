@@ -16,20 +16,26 @@ from traceback import walk_stack
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._points import class_shares
 from secretballot._seeded import own_global_states
-from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import RELATIONS, check_choice, check_count, check_name, check_path
+from secretballot._typing import AnyArray, FloatArray, IntArray, Json, Names, Pair, Progress
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_name,
+    check_path,
+    refusal,
+)
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee, Model
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import BudgetError, Parameter, ParameterError, UnpricedFitWarning
+from secretballot.exceptions import BudgetError, Parameter, UnpricedFitWarning
 from secretballot.learners.inputs import Target, as_matrix, labels_at, with_public_types
 from secretballot.learners.table import Table, private_table, refuse_units
 from secretballot.named_learners import check_learner
@@ -40,7 +46,7 @@ from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +58,7 @@ class Given:
     X_public: Any = None
     classes: Sequence[Any] | None = None
     labels: Sequence[str] | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: Pair | None = None
     public_features: bool = False
     dropped: float = 0.5
     units: Any = None
@@ -63,7 +69,7 @@ class Given:
     vault: str | Path | None = None
     executor: Any = LOCAL
     send_shards: bool = False
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
 
 
 # modules of scikit-learn that fit what they are given, and those that only pass a call on
@@ -112,10 +118,10 @@ class Task:
     budget: PrivacyBudget
     guarantee: Guarantee
     account: Ledger
-    declaration: dict[str, Any]
+    declaration: Json
 
     @property
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Json:
         """What a release is named by and says of itself."""
         request, purpose = self.given.request, self.given.purpose
         return {"request": request, "purpose": purpose, "declaration": self.declaration}
@@ -159,7 +165,7 @@ class _LearnerState:
         return _made_of(type(self), copy.deepcopy(vars(self), memo))
 
 
-def _made_of(kind: type[T], attributes: dict[str, Any]) -> T:
+def _made_of(kind: type[_T], attributes: Json) -> _T:
     one = object.__new__(kind)
     one.__dict__.update(attributes)
     return one
@@ -169,7 +175,7 @@ def _restored_learner(content: bytes) -> Any:
     return _made_of(*pickle.loads(content))
 
 
-def _model_of(kind: type[Model], values: dict[str, Any]) -> Model:
+def _model_of(kind: type[Model], values: Json) -> Model:
     return kind.model_construct(**values)
 
 
@@ -197,7 +203,7 @@ def _canonical_pickle(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _without_padding(array: NDArray[Any]) -> NDArray[Any]:
+def _without_padding(array: AnyArray) -> AnyArray:
     """Return a structured array whose padding is zero, any other as it is.
 
     The result has the shape of `array`.
@@ -237,7 +243,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
     _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
     _target_kind: ClassVar[type[Target]] = Target
     #: Settings that are numbers of something.
-    _counted: ClassVar[tuple[str, ...]] = ()
+    _counted: ClassVar[Names] = ()
 
     epsilon: float | None = None
     delta: float | None = None
@@ -253,7 +259,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         X_public: Any = None,
         classes: Sequence[Any] | None = None,
         labels: Sequence[str] | None = None,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         public_features: bool = False,
         dropped: float = 0.5,
         units: Any = None,
@@ -264,7 +270,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         vault: str | Path | None = None,
         executor: Any = LOCAL,
         send_shards: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from private records and public points.
 
@@ -361,9 +367,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         for own in fields(Given):
             if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
                 continue
-            raise ParameterError(
-                Parameter(own.name), f" is nothing that {type(self).__name__} takes; leave it out."
-            )
+            raise refusal(own.name, f" is nothing that {type(self).__name__} takes; leave it out.")
         if given.request is not None:
             check_name("request", given.request)
         if given.vault is not None:
@@ -377,7 +381,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         last, and the account before anything is done with them."""
         _warn_inside_sklearn(alone=self.ledger is None)
         target, budget = self.check_given(given), self._budget
-        declared: dict[str, Any] = {}
+        declared: Json = {}
         if given.public_features:
             points = as_matrix("X", given.X)
             points, n = with_public_types(points, points), n_rows(points)
@@ -529,11 +533,10 @@ class Learner(PayingLearner):
         check_learner("student", student)
         return student
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
         n_labels)."""
-        points = self._checked_points(X)
-        return np.asarray(self.student_.predict(points))
+        return np.asarray(self.student_.predict(self._checked_points(X)))
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -587,9 +590,7 @@ def refuse_beside(name: str, settings: Any, *others: str) -> None:
         value = getattr(settings, field.name)
         is_default = value is field.default or (isinstance(value, str) and value == field.default)
         if field.name in others and not is_default:
-            raise ParameterError(
-                Parameter(field.name), " does not go with ", Parameter(name), "; leave one out."
-            )
+            raise refusal(field.name, " does not go with ", Parameter(name), "; leave one out.")
 
 
 def _warn_inside_sklearn(*, alone: bool) -> None:

@@ -16,8 +16,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
-from secretballot._typing import IntArray, ObjectArray
-from secretballot._validation import check_count, check_finite, check_positive, named
+from secretballot._typing import IntArray, Json, JsonView, ObjectArray, Progress
+from secretballot._validation import check_count, check_finite, check_positive, named, refusal
 from secretballot.accounting import check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
@@ -66,9 +66,9 @@ from secretballot.queries import (
     PassiveSampling,
     PublicPool,
     QueryStrategy,
+    default_round_size,
     rounds_of,
 )
-from secretballot.queries.base import default_round_size
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
 from secretballot.report.certificate import choice_fields
@@ -86,7 +86,7 @@ from secretballot.teachers.rows import take_rows
 from secretballot.teachers.votes import counted_labels, number_votes
 
 
-class QueryRounds:
+class _QueryRounds:
     """Rounds of queries with their first proposal, and nothing paid yet: a strategy that cannot
     work on the pool says so here.
 
@@ -127,7 +127,7 @@ class QueryRounds:
         classes: Sequence[Any],
         n_queries: int,
         seed: int | None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.X_public, self.row_of, self.questions = X_public, row_of, list(row_of)
         self.rows = np.fromiter(row_of.values(), dtype=np.int64)
@@ -148,7 +148,7 @@ class QueryRounds:
                 " spent."
             )
 
-    def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> dict[str, Any]:
+    def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> Json:
         """Return what the certificate says of these rounds, by default of a run that asks all that
         it may; `left` is what becomes of unused queries."""
         if rounds is None:
@@ -223,8 +223,8 @@ class QueryRounds:
         return np.array([self._places[label] for label in labels], dtype=np.int64)
 
 
-def ask_in_rounds(
-    begun: QueryRounds,
+def _ask_in_rounds(
+    begun: _QueryRounds,
     terms: Terms,
     votes: Callable[[IntArray], Votes],
     ledger: Ledger,
@@ -241,7 +241,7 @@ def ask_in_rounds(
 
     Parameters
     ----------
-    begun : QueryRounds
+    begun : _QueryRounds
     terms : Terms
     votes : callable
         Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
@@ -371,7 +371,7 @@ def ask_actively(
         n_queries = max(1, min(session.left, len(row_of)))
     wanted = check_count("n_queries", n_queries)
     rounds = rounds_of(strategy) or InRounds(PassiveSampling())
-    begun = QueryRounds(rounds, points, row_of, session.classes, wanted, random_state)
+    begun = _QueryRounds(rounds, points, row_of, session.classes, wanted, random_state)
     run, _ = begun.run(
         lambda proposed: session.ask_many(take_rows(begun.points, proposed)),
         n_teachers=session.n_teachers,
@@ -402,7 +402,7 @@ def estimate_in(n_queries: int | str | None) -> float | None:
 
 
 @dataclass(eq=False, repr=False)
-class PATELearner(Learner):
+class _PATELearner(Learner):
     """Teachers of shards, and what they are asked.
 
     Parameters
@@ -449,7 +449,7 @@ class PATELearner(Learner):
             If a setting is out of its range, or nothing would be answered.
         """
         budget, sizes = self._budget, (n_points, self.n_teachers, guarantee)
-        asked: dict[str, Any] = {"n_queries": self.n_queries}
+        asked: Json = {"n_queries": self.n_queries}
         if target.bounds is not None:
             return number_terms(self.mechanism, budget, target.bounds, *sizes, **asked)
         asked["counts"] = self._counts
@@ -489,7 +489,7 @@ class PATELearner(Learner):
         task: Task,
         terms: Terms,
         cast: Callable[[IntArray], Votes] | None = None,
-        choices: Sequence[Mapping[str, Any]] = (),
+        choices: Sequence[JsonView] = (),
     ) -> Any:
         """Return the answers to votes of teachers who are asked once.
 
@@ -504,7 +504,7 @@ class PATELearner(Learner):
         """
         rows = task.askable[random_rows(len(task.askable), terms.n_points, self.random_state)]
         points = take_rows(task.points, rows)
-        about: dict[str, Any] = {"rows": rows, "points_sha256": points_digest(points), **task.named}
+        about: Json = {"rows": rows, "points_sha256": points_digest(points), **task.named}
 
         def votes() -> Votes:
             return self._votes_on(task, rows, terms) if cast is None else cast(rows)
@@ -541,7 +541,7 @@ class PATELearner(Learner):
         n_classes = len(task.target.learnt)
         teacher, _ = check_teacher(self.teacher, task.table.like, task.points, n_classes)
         ask: Any = numbers_of_shard if of_numbers else labels_of_shard
-        how: dict[str, Any] = {"random_state": self.random_state or 0}
+        how: Json = {"random_state": self.random_state or 0}
         how["progress"] = task.given.progress
         with task.table.shards(self.n_teachers, made.relation, None) as (source, _):
             cast = ballots(ask, teacher, source, points, **how)
@@ -570,7 +570,7 @@ class PATELearner(Learner):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PATEClassifier(ClassLearner, PATELearner):
+class PATEClassifier(ClassLearner, _PATELearner):
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
@@ -743,8 +743,8 @@ class PATEClassifier(ClassLearner, PATELearner):
     def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray, IntArray, str]:
         share, seed = check_finite("dropped", given.dropped), self.random_state or 0
         if not (share == 0 or 1 <= share * n_records < n_records):
-            raise ParameterError(
-                Parameter("dropped"),
+            raise refusal(
+                "dropped",
                 f" is {share:g} of {n_records} sample(s); drop at least one label, and not all, or"
                 " none.",
             )
@@ -829,7 +829,7 @@ class PATEClassifier(ClassLearner, PATELearner):
         # A first proposal is made before anything is trained or paid: a strategy that cannot work
         # says so for nothing.
         public = task.points, row_of, classes, n_queries, self.random_state
-        begun = QueryRounds(rounds, *public, given.progress)
+        begun = _QueryRounds(rounds, *public, given.progress)
         # what was paid for under this request is answered again, and trains nothing
         done = None if given.request is None else releasing.stored(task.account, given.request)
         if done is None:
@@ -840,7 +840,7 @@ class PATEClassifier(ClassLearner, PATELearner):
             serial, vault = teachers.serial, teachers.vault if task.account.durable else None
         else:
             serial, vault = done.public.get(ASKED, {}).get("teachers", ""), None
-        released = ask_in_rounds(
+        released = _ask_in_rounds(
             begun,
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
@@ -857,7 +857,7 @@ class PATEClassifier(ClassLearner, PATELearner):
 
 
 @dataclass(eq=False, repr=False)
-class PATERegressor(NumberLearner, PATELearner):
+class PATERegressor(NumberLearner, _PATELearner):
     """Learn to predict a number from private records, with any regressor, by votes of teachers.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote for

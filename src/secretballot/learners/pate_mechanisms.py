@@ -9,7 +9,15 @@ from typing import Any, Literal
 
 from scipy.optimize import brentq
 
-from secretballot._validation import RELEASES, check_choice, check_count, check_probability, named
+from secretballot._typing import Json, Names, Pair
+from secretballot._validation import (
+    RELEASES,
+    check_choice,
+    check_count,
+    check_probability,
+    named,
+    refusal,
+)
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
@@ -45,38 +53,36 @@ from secretballot.core.mechanisms import Mechanism, NoisyVotes, VoteQuantiles, t
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.exceptions import Argument, ParameterError
 from secretballot.learners.learner import refuse_beyond, rest_of
 from secretballot.queries import InRounds
 from secretballot.releasing import estimate_stability
 from secretballot.report.certificate_models import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
-RIGHT = 0.95  # of labels of stable queries
-_TRIAL_QUERIES = 100
+_RIGHT = 0.95  # of labels of stable queries
 _MAX_UNSTABLE = 1000
 #: Share of the teachers that a threshold is by default: a stable query of two classes has four
 #: fifths of the votes, and one that contradicts a student hardly has half of them more than the
 #: student expects.
-THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
-_ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
+_THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
 #: Mechanisms that stop at the T-th abstention, and what finds their noise.
-STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
+_STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
     "abstention-table": calibrate_abstention_table,
 }
 #: The mechanism whose promise needs no delta.
-PURE: Literal["laplace"] = "laplace"
+_PURE: Literal["laplace"] = "laplace"
 #: The mechanism that draws labels of two classes from a table of chances.
-TABLE = "vote-table"
+_TABLE = "vote-table"
 #: Mechanisms of votes on classes, and the settings that each of them has.
-OF_CLASSES: dict[str, tuple[str, ...]] = {
+_OF_CLASSES: dict[str, Names] = {
     "auto": (),
     "labels": (),
     "counts": (),
-    TABLE: (),
-    PURE: ("release",),
-    **dict.fromkeys(STREAMS, ("max_abstentions",)),
+    _TABLE: (),
+    _PURE: ("release",),
+    **dict.fromkeys(_STREAMS, ("max_abstentions",)),
     "confident": ("threshold", "max_answers"),
     "interactive": ("threshold", "max_answers", "confidence"),
 }
@@ -96,7 +102,7 @@ def choose_terms(
     Parameters
     ----------
     asked : str or Mechanism
-        One of `OF_CLASSES`, with settings or without, such as "sparse-vector:max_abstentions=3".
+        One of `_OF_CLASSES`, with settings or without, such as "sparse-vector:max_abstentions=3".
     pool : VoteShape
         Of votes on all public points that may be asked.
     counts : bool
@@ -111,46 +117,46 @@ def choose_terms(
         If more queries are asked than there are public points, or a setting is out of its range.
     """
     if n_queries is not None and check_count("n_queries", n_queries) > pool.n_queries:
-        raise ParameterError(
-            Parameter("n_queries"),
+        raise refusal(
+            "n_queries",
             f" is {n_queries}, and there are {pool.n_queries} points, equal ones counted once; ask"
             " at most as many as there are, or give more points.",
         )
     if isinstance(asked, Mechanism):
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget)
-    name, own = named("mechanism", asked, OF_CLASSES)
+    name, own = named("mechanism", asked, _OF_CLASSES)
     if name == "interactive" and rounds is None:
-        raise ParameterError(
-            Parameter("mechanism"),
+        raise refusal(
+            "mechanism",
             " is interactive, and contradicts a student that learns between rounds; use confident,"
             " or ask in rounds, as with ",
             Argument("strategy", "margin"),
             ".",
         )
-    if name in THRESHOLDS:
+    if name in _THRESHOLDS:
         return _confident_terms(name, budget, pool, n_queries, **own)
-    noise = noise_of(name)
+    noise = _noise_of(name)
     if n_queries is None and rounds is not None:
-        n_queries = choose_label_queries(budget, pool, noise=noise)
-    if name in STREAMS:
+        n_queries = _choose_label_queries(budget, pool, noise=noise)
+    if name in _STREAMS:
         stop = own.get("max_abstentions")
         if stop is None:
             stop = _choose_max_abstentions(budget, teachers_of(pool), name)
-        event = STREAMS[name](budget, check_count("max_abstentions", stop))
+        event = _STREAMS[name](budget, check_count("max_abstentions", stop))
         stream = stream_mechanism(event, teachers_of(pool))
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
-    of_use = counts and name in ("auto", PURE)
+    of_use = counts and name in ("auto", _PURE)
     usual = "counts" if of_use or name == "counts" else "labels"
     release = check_choice("release", own.get("release", usual), RELEASES)
     if n_queries is None:  # a student averages the noise of counts, so all may be asked
-        averaged = release == "counts" and name != PURE
-        n_queries = pool.n_queries if averaged else choose_label_queries(budget, pool, noise=noise)
+        averaged = release == "counts" and name != _PURE
+        n_queries = pool.n_queries if averaged else _choose_label_queries(budget, pool, noise=noise)
     return _noisy_terms(noise, budget, pool.first(n_queries), release)
 
 
-def noise_of(name: str) -> str:
+def _noise_of(name: str) -> str:
     """Return "gaussian", "laplace", or what draws labels from a table of chances."""
-    return name if name in (PURE, TABLE) else "gaussian"
+    return name if name in (_PURE, _TABLE) else "gaussian"
 
 
 def _noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> Terms:
@@ -161,7 +167,7 @@ def _noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: s
     ParameterError
         If nothing keeps the budget.
     """
-    if noise == TABLE:
+    if noise == _TABLE:
         return Terms(table_labels(budget, shape), shape, budget)
     return Terms(noisy_votes(budget, shape, release=release, noise=noise), shape, budget)
 
@@ -179,21 +185,22 @@ def _confident_terms(
     """Return confident or interactive voting, calibrated to the budget, and its number of queries.
 
     By default as many answers as leave a vote of margin `STABLE_MARGIN` K right with probability
-    `RIGHT`, and three queries for each.
+    `_RIGHT`, and three queries for each.
     """
     answers = max_answers
-    public: dict[str, Any] = {"method": "votes"}
+    public: Json = {"method": "votes"}
     if name == "interactive":
         public["confidence"] = check_probability("confidence", confidence)
     if answers is None:
         # labels grow with the squared signal-to-noise ratio, of which the threshold takes a share
-        labels = choose_label_queries(budget, pool)
+        labels = _choose_label_queries(budget, pool)
         answers = max(1, math.floor((1 - THRESHOLD_SHARE) * labels))
         answers = answers if n_queries is None else min(answers, n_queries)
     if n_queries is None:
-        n_queries = min(pool.n_queries, check_count("max_answers", answers) * _ASKED_PER_ANSWER)
+        # three queries may be asked for each that is answered
+        n_queries = min(pool.n_queries, check_count("max_answers", answers) * 3)
     if threshold is None:
-        threshold = max(1, round(THRESHOLDS[name] * teachers_of(pool)))
+        threshold = max(1, round(_THRESHOLDS[name] * teachers_of(pool)))
     shape = pool.first(n_queries)
     drawn = confident_labels(budget, shape, threshold=threshold, max_answers=answers)
     return Terms(drawn, shape, budget, public)
@@ -206,16 +213,16 @@ def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> i
     sqrt(d) times the noise that a single query would need. K makes that a tenth of the teachers, as
     far as every teacher still has ten records on average.
     """
-    kind = "gaussian" if budget.delta > 0 else PURE
+    kind = "gaussian" if budget.delta > 0 else _PURE
     one = teacher_shape(1, 2, n_teachers=1)
     noise = deviation(noisy_votes(budget, one, release="counts", noise=kind))
     return max(10, min(round(10 * math.sqrt(n_features) * noise), n_records // 10))
 
 
-def choose_label_queries(
+def _choose_label_queries(
     budget: PrivacyBudget, pool: VoteShape, margin: float | None = None, *, noise: str = "gaussian"
 ) -> int:
-    """Return how many labels leave a vote of this margin right with probability `RIGHT`.
+    """Return how many labels leave a vote of this margin right with probability `_RIGHT`.
 
     At least one, and at most `pool.n_queries`. Counts under Laplace noise are as many: more of them
     would be known worse, all taken together.
@@ -226,20 +233,20 @@ def choose_label_queries(
     """
     assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
     if noise == "gaussian":
-        trial = min(_TRIAL_QUERIES, pool.n_queries)
+        trial = min(100, pool.n_queries)
         sigma = noisy_votes(budget, pool.first(trial)).scale
         wanted = _scale_that_is_right(assumed, pool.n_classes, "gaussian")
         # sigma grows with the square root of the number, so the trial says all others
         return max(1, min(pool.n_queries, math.floor(trial * (wanted / sigma) ** 2)))
-    if noise == PURE:
-        scale = _scale_that_is_right(assumed, pool.n_classes, PURE)
+    if noise == _PURE:
+        scale = _scale_that_is_right(assumed, pool.n_classes, _PURE)
         drawn = NoisyVotes(noise="laplace", scale=scale)
 
     def right(queries: int) -> bool:
         shape = pool.first(queries)
-        if noise == PURE:
+        if noise == _PURE:
             return delta_upper([drawn.event(shape)], budget.epsilon) <= budget.delta
-        return right_chance(table_labels(budget, shape, exact=False), assumed, shape) >= RIGHT
+        return right_chance(table_labels(budget, shape, exact=False), assumed, shape) >= _RIGHT
 
     return max(1, _last_that_holds(right, pool.n_queries))
 
@@ -247,11 +254,11 @@ def choose_label_queries(
 def _scale_that_is_right(
     margin: float, n_classes: int, noise: Literal["gaussian", "laplace"]
 ) -> float:
-    """Return the noise, in votes, at which this margin is right with probability `RIGHT`."""
+    """Return the noise, in votes, at which this margin is right with probability `_RIGHT`."""
     shape = teacher_shape(1, n_classes, n_teachers=1)
 
     def excess(scale: float) -> float:
-        return right_chance(NoisyVotes(noise=noise, scale=scale), margin, shape) - RIGHT
+        return right_chance(NoisyVotes(noise=noise, scale=scale), margin, shape) - _RIGHT
 
     return float(brentq(excess, margin / 40, 20 * margin))
 
@@ -269,7 +276,7 @@ def _choose_max_abstentions(
     n_teachers : int
     mechanism : {"sparse-vector", "abstention-table"}
     """
-    calibrate = STREAMS[mechanism]
+    calibrate = _STREAMS[mechanism]
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
     holds = _last_that_holds(
         lambda t: needed_distance(calibrate(budget, t)) <= distance, _MAX_UNSTABLE
@@ -296,22 +303,18 @@ def _last_that_holds(holds: Callable[[int], bool], most: int, *, loosely: bool =
 
 # --- votes for several labels, and for a number ---
 
-#: Mechanisms of votes for several labels, and of votes for a number, as `OF_CLASSES`.
-_OF_LABELS: dict[str, tuple[str, ...]] = {
+#: Mechanisms of votes for several labels, and of votes for a number, as `_OF_CLASSES`.
+_OF_LABELS: dict[str, Names] = {
     "auto": ("most_named",),
     "labels": ("most_named",),
     "counts": ("most_named",),
     "sets": ("release",),
 }
-_OF_NUMBERS: dict[str, tuple[str, ...]] = {
+_OF_NUMBERS: dict[str, Names] = {
     "auto": ("n_positions",),
     "mean": ("n_positions",),
     "quantile": ("rank", "n_positions"),
 }
-_MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
-_POSITIONS = 200  # of the grid of numbers, by default
-#: Of the noise on counts, what labels alone need where they are many; good enough for a default.
-_LABEL_SHARE = 0.81
 
 
 def label_terms(
@@ -352,7 +355,9 @@ def label_terms(
     def sure(n_points: int) -> bool:
         # right 19 times in 20 where eight teachers in ten name a label, or do not
         sigma = calibrate_gaussian(budget, shape(n_points).shifts)
-        return 0.3 * n_teachers >= 1.645 * sigma * (_LABEL_SHARE if ballot == "labels" else 1)
+        # Of the noise on counts, what labels alone need where they are many; good enough for a
+        # default.
+        return 0.3 * n_teachers >= 1.645 * sigma * (0.81 if ballot == "labels" else 1)
 
     if n_queries is None and kind == "counts":
         n_queries = n_public
@@ -369,7 +374,7 @@ def label_terms(
 def number_terms(
     asked: object,
     budget: PrivacyBudget,
-    bounds: tuple[float, float],
+    bounds: Pair,
     n_public: int,
     n_teachers: int,
     guarantee: Guarantee,
@@ -389,7 +394,8 @@ def number_terms(
         If a setting is out of its range, or no noise keeps the budget.
     """
     name, own = named("mechanism", asked, _OF_NUMBERS)
-    positions, mean = checked_positions(own.get("n_positions", _POSITIONS)), name != "quantile"
+    # the grid has 200 numbers by default
+    positions, mean = checked_positions(own.get("n_positions", 200)), name != "quantile"
     public = {"method": NUMBER_VOTES, "bounds": list(bounds)}
     rank: Any = own.get("rank")
 
@@ -401,10 +407,11 @@ def number_terms(
     def sure(n_points: int) -> bool:
         found = terms(n_points)
         assert isinstance(found.mechanism, VoteQuantiles)
-        return unanimous_chance(found.mechanism, found.shape) >= RIGHT
+        return unanimous_chance(found.mechanism, found.shape) >= _RIGHT
 
     if n_queries is None and mean:
-        n_queries = _MOST_MEANS
+        # points that are asked by default: more do not help a student of a few columns
+        n_queries = 1000
     return terms(_queries_or_sure(n_queries, sure, n_public))
 
 
@@ -419,9 +426,9 @@ def _queries_or_sure(n_queries: Any, sure: Callable[[int], bool], n_public: int)
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.
-SPARSE = "sparse-vector"
-FRACTIONS = {"auto": 0.5, "labels": 0.5, SPARSE: 0.1}
-BETA = 0.05  # failure probability of what is read off the number
+_SPARSE = "sparse-vector"
+_FRACTIONS = {"auto": 0.5, "labels": 0.5, _SPARSE: 0.1}
+_BETA = 0.05  # failure probability of what is read off the number
 
 
 @dataclass(frozen=True)
@@ -435,7 +442,7 @@ class EstimatedSize:
     budget : PrivacyBudget
         For the estimate and the answers together.
     mechanism : str
-        One of `FRACTIONS`; of labels.
+        One of `_FRACTIONS`; of labels.
     pool : VoteShape
         Of the votes on all public points that may be asked.
 
@@ -474,11 +481,11 @@ class EstimatedSize:
             mechanism that may come of it answers nothing.
         """
         asked, price, budget = model.mechanism, model.estimate_epsilon, model._budget
-        name, own = named("mechanism", asked, OF_CLASSES) if isinstance(asked, str) else ("", {})
+        name, own = named("mechanism", asked, _OF_CLASSES) if isinstance(asked, str) else ("", {})
         counted = name == "auto" and model._counts
-        if name not in FRACTIONS or own or counted or model.strategy != "passive":
-            raise ParameterError(
-                Parameter("n_queries"),
+        if name not in _FRACTIONS or own or counted or model.strategy != "passive":
+            raise refusal(
+                "n_queries",
                 " pays for an estimate of how many labels are asked, or how many abstentions are"
                 " reserved; use ",
                 Argument("mechanism", "labels"),
@@ -486,8 +493,8 @@ class EstimatedSize:
                 " estimate out.",
             )
         if not price < budget.epsilon:
-            raise ParameterError(
-                Parameter("n_queries"),
+            raise refusal(
+                "n_queries",
                 f" pays {price:g} of epsilon {budget.epsilon:g} for an estimate; leave something"
                 " for answers.",
             )
@@ -547,7 +554,7 @@ class EstimatedSize:
             votes,
             ledger,
             shape=self.pool,
-            fraction=FRACTIONS[self.mechanism],
+            fraction=_FRACTIONS[self.mechanism],
             epsilon=self.epsilon,
             request=key,
             purpose="how stable the votes on the public pool are, to set how much is asked",
@@ -560,11 +567,11 @@ class EstimatedSize:
         Gaussian voting: as many as leave a vote of the margin that half of the points have, as far
         as the number shows, right 19 times in 20. Sparse vector: the largest T whose threshold,
         which grows with T, nine points in ten are shown to pass, and no larger than the whole pool
-        can need. Both statements fail with probability `BETA` at most. A number that shows nothing,
-        and was paid for, leads to what is done without one, with a warning: a margin of 0.6 K is
-        assumed, or T is 1.
+        can need. Both statements fail with probability `_BETA` at most. A number that shows
+        nothing, and was paid for, leads to what is done without one, with a warning: a margin of
+        0.6 K is assumed, or T is 1.
         """
-        n_teachers, stops = teachers_of(self.pool), self.mechanism == SPARSE
+        n_teachers, stops = teachers_of(self.pool), self.mechanism == _SPARSE
         if released is not None:
             # beyond a unanimous vote there is only noise
             size = self._size_shown_by(min(released, largest_distance(n_teachers)))
@@ -578,32 +585,32 @@ class EstimatedSize:
                 WeakSignalWarning,
                 stacklevel=2,
             )
-        return 1 if stops else choose_label_queries(self.rest, self.pool)
+        return 1 if stops else _choose_label_queries(self.rest, self.pool)
 
     def _size_shown_by(self, seen: int) -> int:
-        if self.mechanism == SPARSE:
+        if self.mechanism == _SPARSE:
             return self._abstentions_shown_by(seen)
         distance = seen - self._noise_slack
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
-        return choose_label_queries(self.rest, self.pool, 2 * distance + 1)
+        return _choose_label_queries(self.rest, self.pool, 2 * distance + 1)
 
     @property
     def _noise_slack(self) -> int:
-        """Votes that the estimate's own noise exceeds with probability `BETA` at most."""
+        """Votes that the estimate's own noise exceeds with probability `_BETA` at most."""
         scale = least_quotient(1, self.epsilon)
-        return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
+        return max(0, math.ceil(-scale * math.log(_BETA * (1 + math.exp(-1 / scale)))) - 1)
 
     def _abstentions_shown_by(self, seen: int) -> int:
-        enough = math.floor(FRACTIONS[self.mechanism] * self.pool.n_queries) + 1
+        enough = math.floor(_FRACTIONS[self.mechanism] * self.pool.n_queries) + 1
 
         def holds(unstable: int) -> bool:
             try:
                 event = calibrate_sparse_vector(self.rest, unstable)
             except ParameterError:  # so many abstentions cannot be had for this budget
                 return False
-            slack = quantile_slack(self.epsilon, event, self.pool.n_queries, BETA)
+            slack = quantile_slack(self.epsilon, event, self.pool.n_queries, _BETA)
             return seen > event.threshold + sum(slack)
 
         return _last_that_holds(holds, min(_MAX_UNSTABLE, enough))
@@ -611,7 +618,7 @@ class EstimatedSize:
     def terms(self, size: int) -> Terms:
         """Return the terms of so many queries or, of a sparse vector, of so many abstentions, for
         the rest of the budget."""
-        if self.mechanism == SPARSE:
+        if self.mechanism == _SPARSE:
             stream = sparse_vector(self.rest, self.pool.n_queries, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
         return _noisy_terms("gaussian", self.rest, self.pool.first(size), "labels")

@@ -35,10 +35,6 @@ from secretballot.teachers.votes import record_votes_shape, votes_of_records
 
 # one in so many public points gets a vote of a record, and five points where that many are near
 _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10
-# at each of the points on which a student is tried; how many there will be is private
-_TRIAL_VOTES = 100
-
-_BLOCK_ROWS = 8192
 
 
 def default_votes(n_points: int) -> int:
@@ -201,7 +197,8 @@ class RecordVotesClassifier(ClassLearner):
         if student is None:
             return
         if learns_from_counts(student):
-            teaching = Teaching(names, n_asked, _TRIAL_VOTES, by_record=True)
+            # a hundred votes at each point: how many there will be is private
+            teaching = Teaching(names, n_asked, 100, by_record=True)
         else:
             teaching = Teaching(names, n_rows(X_public))
         try_student(student, X_public, teaching, basis=self.basis)
@@ -216,7 +213,7 @@ def _voting_records(
     A record that the basis cannot map is left out, without a word: it votes for nothing.
     """
     width = basis.n_directions_
-    for block in table.one_of_each_unit(_BLOCK_ROWS):
+    for block in table.one_of_each_unit(8192):
         rows, known, covered = mapped_rows(basis, block.rows, width + 1 + len(basis.levels_))
         coordinates, shown = rows[known, :width], covered if told_apart else known
         yield coordinates, block.targets[known], shown[known]

@@ -3,24 +3,29 @@ points make finite, or of a list, by all records, with its certificate."""
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
-from secretballot._typing import IntArray
+from secretballot._typing import AnyArray, IntArray, Json, JsonView
+from secretballot._validation import refusal
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
-from secretballot.hypotheses import Dichotomies, FiniteClass, HypothesisClass, hypotheses_by_name
-from secretballot.hypotheses.ranges import IntervalDichotomies
+from secretballot.hypotheses import (
+    Dichotomies,
+    FiniteClass,
+    HypothesisClass,
+    IntervalDichotomies,
+    hypotheses_by_name,
+)
 from secretballot.learners.inputs import (
     Target,
     class_indices,
@@ -40,7 +45,7 @@ from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
 _SAMPLE_ROWS = 40
-INDEPENDENT = (
+_INDEPENDENT = (
     "The candidates depend on the held-out records by nothing that was not paid for, and each"
     " predicts a row from that row alone."
 )
@@ -52,10 +57,10 @@ def chosen_release(
     rows: IntArray,
     classes: Sequence[Any],
     *,
-    about: Mapping[str, Any],
+    about: JsonView,
     unit_column: str | None,
     assumptions: Sequence[str] = (),
-    choices: Sequence[Mapping[str, Any]] = (),
+    choices: Sequence[JsonView] = (),
 ) -> ReleasedLabels:
     """Return the choice as a release; the chosen model's labels of public points cost nothing more.
 
@@ -95,7 +100,7 @@ def chosen_release(
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 
 
-def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
+def _releases_behind(models: Sequence[Any], task: Task) -> list[Json]:
     """Return the releases that candidates say they were learnt from, as a certificate lists them,
     each reservation once: which one is published depends on all of them.
 
@@ -104,7 +109,7 @@ def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
     ParameterError
         If one is of another account, or of another unit or relation; nothing was spent.
     """
-    entries: dict[int, dict[str, Any]] = {}
+    entries: dict[int, Json] = {}
     terms = task.account.account_terms()
     for released in (getattr(model, "released_", None) for model in models):
         if not isinstance(released, ReleasedLabels):
@@ -139,8 +144,8 @@ def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     models = [model for _, model in pairs]
     odd = [name for name, model in zip(names, models, strict=True) if not hasattr(model, "predict")]
     if len(pairs) < 2 or odd:
-        raise ParameterError(
-            Parameter("candidates"),
+        raise refusal(
+            "candidates",
             f" has {len(pairs)} members, of which {odd} do not predict; give two or more fitted"
             " classifiers.",
         )
@@ -180,7 +185,7 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
         )
 
 
-def _right_units(model: Any, X: Any, truth: NDArray[Any], units: Any) -> int:
+def _right_units(model: Any, X: Any, truth: AnyArray, units: Any) -> int:
     """Return on how many units, whose rows are one after the other, a candidate is right: private.
 
     Privacy
@@ -295,16 +300,14 @@ class SemiPrivateClassifier(ClassLearner):
         if self._listed:
             return target
         if isinstance(given.X, StoredTable):
-            raise ParameterError(
-                Parameter("X"),
+            raise refusal(
+                "X",
                 " is read from disk block by block, where fitted classifiers alone are compared;"
                 " give saved students, or a list of classifiers, as hypotheses, or one table that"
                 " fits into memory. Nothing was spent.",
             )
         if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
-            raise ParameterError(
-                Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
-            )
+            raise refusal("hypotheses", " is a FiniteClass; give the list of its estimators.")
         refuse_more_classes(target.classes)
         return target
 
@@ -389,7 +392,7 @@ class SemiPrivateClassifier(ClassLearner):
             return Scores.of_candidates(right, task.guarantee)
 
         why = f"which of {len(models)} candidates is right most often"
-        declared = {**task.declaration, "assumptions": [INDEPENDENT]}
+        declared = {**task.declaration, "assumptions": [_INDEPENDENT]}
         about = {"names": names, "beside": beside, "declaration": declared}
         index = self._drawn(task, scores, len(models), why, **about)
         chosen, labels = models[index], rows
@@ -403,7 +406,7 @@ class SemiPrivateClassifier(ClassLearner):
             classes,
             about={"chosen": names[index], "model": type(chosen).__name__},
             unit_column=task.table.unit_name,
-            assumptions=[INDEPENDENT],
+            assumptions=[_INDEPENDENT],
             choices=beside,
         )
 

@@ -28,7 +28,7 @@ from sklearn.base import clone
 
 from secretballot._files import LARGEST_JSON, json_text
 from secretballot._seeded import own_global_states, with_own_seeds
-from secretballot._typing import BoolArray, IntArray, ObjectArray
+from secretballot._typing import BoolArray, IntArray, Json, JsonView, ObjectArray, Progress, Values
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -36,6 +36,7 @@ from secretballot._validation import (
     check_instance,
     check_name,
     check_path,
+    refusal,
     shown_error,
 )
 from secretballot.accounting import PrivacyBudget, check_useful
@@ -47,7 +48,7 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import Sample, VoteShape
-from secretballot.exceptions import BudgetError, DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.inputs import (
     Target,
     as_matrix,
@@ -80,14 +81,13 @@ from secretballot.vault import (
     VaultFiles,
     is_other_ledger,
     keep_in_step,
-    keep_secret,
     make_vault,
     read_secret,
     write_secret,
 )
 
 #: Public rows on which a teacher is tried.
-ROWS = 60
+_ROWS = 60
 
 
 def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[Any, bool]:
@@ -120,12 +120,12 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[
     learner = named_teacher(teacher, n_classes)
     check_learner("teacher", learner)
     # repeated where they are too few for every class
-    n_tried = max(ROWS, 4 * n_classes)
-    points = take_rows(X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), n_tried))
+    n_tried = max(_ROWS, 4 * n_classes)
+    points = take_rows(X_public, np.resize(np.arange(min(_ROWS, n_rows(X_public))), n_tried))
     check_trainable("teacher", learner, points, n_classes)
-    if n_classes > 2 and problem_of_fit(learner, points, n_classes, first=1) is not None:
+    if n_classes > 2 and _problem_of_fit(learner, points, n_classes, first=1) is not None:
         numbered = NumberedClassesClassifier(learner)
-        if problem_of_fit(numbered, points, n_classes, first=1) is None:
+        if _problem_of_fit(numbered, points, n_classes, first=1) is None:
             learner = numbered
     # before it is known whether any are missing
     taken = _takes_missing(learner, points, n_classes)
@@ -152,7 +152,7 @@ def _takes_missing(learner: Any, points: Any, n_classes: int) -> bool:
     else:
         kind = np.float64 if points.dtype.kind in "biuf" else object
         holed = np.where(missing, np.nan, points.astype(kind))
-    return problem_of_fit(learner, holed, n_classes) is None
+    return _problem_of_fit(learner, holed, n_classes) is None
 
 
 def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -> None:
@@ -163,17 +163,17 @@ def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -
     ------
     ParameterError
     """
-    problem = problem_of_fit(learner, points, n_classes)
+    problem = _problem_of_fit(learner, points, n_classes)
     if problem is not None:
-        raise ParameterError(
-            Parameter(parameter),
+        raise refusal(
+            parameter,
             " cannot be trained on the public points with dummy"
             f" {'labels' if n_classes else 'numbers'} ({problem}). Nothing was spent; fix it or its"
             " preprocessing, or take another one.",
         )
 
 
-def problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+def _problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
     """Return what went wrong with the labels from the first class on, None if nothing did."""
     order = np.arange(n_rows(points))
     labels = first + order % (n_classes - first) if n_classes else order % 7 / 7.0
@@ -194,8 +194,7 @@ def problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) ->
     return None
 
 
-_TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
-FILE = "teachers.pickle"
+_FILE = "teachers.pickle"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -229,8 +228,8 @@ class TrainedTeachers:
     """
 
     ensemble: TeacherEnsemble
-    classes: tuple[Any, ...]
-    declaration: Mapping[str, object]
+    classes: Values
+    declaration: JsonView
     template: Any
     missing_taken: bool = False
     serial: str = ""
@@ -267,7 +266,8 @@ class TrainedTeachers:
         DataError
             If they do not fit.
         """
-        points = with_public_types(as_matrix("X", X), self.template, known=_TRAINED)
+        # in messages to those who ask later, and have no X_public
+        points = with_public_types(as_matrix("X", X), self.template, known="the teachers' data")
         refuse_unfit("X", points, missing_taken=self.missing_taken)
         return points
 
@@ -342,7 +342,7 @@ def train_teachers(
     n_jobs: int | None = None,
     executor: Any = LOCAL,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> TrainedTeachers:
     """Train one teacher on every shard of the private records, to be asked for labels later.
 
@@ -397,7 +397,7 @@ def train_teachers(
     check_engine(executor, n_jobs)
     X = as_matrix("X", X)
     # Types come from public rows before anything else looks at private ones.
-    example = example_rows(X, X_public, ROWS)
+    example = example_rows(X, X_public, _ROWS)
     table, example = private_table(X, y, example, target, units, unit_name)
     return teachers_of_table(
         table,
@@ -424,7 +424,7 @@ def teachers_of_table(
     relation: str,
     vault: str | Path | None,
     random_state: int,
-    declaration: Mapping[str, object] | None = None,
+    declaration: JsonView | None = None,
     keep: bool = True,
     **training: Any,
 ) -> TrainedTeachers:
@@ -453,7 +453,7 @@ def teachers_of_table(
     learner, taken = check_teacher(teacher, table.like, example, len(names))
     place = None if vault is None else make_vault(vault)
     serial, about = entropy_bytes(16).hex(), {"unit": table.unit, "unit_column": table.unit_name}
-    public: dict[str, Any] = {
+    public: Json = {
         "classes": target.classes,
         "declaration": {**about, "relation": relation, **(declaration or {})},
         "template": example.iloc[:0] if hasattr(example, "iloc") else example[:0].copy(),
@@ -478,7 +478,7 @@ def teachers_of_table(
     digest, mine, kept = str(joblib.hash(identity, hash_name="sha1")), None, _kept_in(place)
     if kept is None:
         mine = fit()
-        keep_secret(place / FILE, mine.packed((serial, digest, public)))
+        write_secret(place / _FILE, mine.packed((serial, digest, public)), only_new=True)
         kept = _kept_in(place)  # perhaps those of another process
     assert kept is not None
     teachers, of_identity = kept
@@ -503,7 +503,7 @@ def _kept_in(vault: Path) -> tuple[TrainedTeachers, str] | None:
     DataError
         If the file is damaged, not our own, or of other library versions.
     """
-    content = read_secret(vault / FILE, own=True)
+    content = read_secret(vault / _FILE, own=True)
     if content is None:
         return None
     found = TeacherEnsemble.unpacked(content)
@@ -618,8 +618,8 @@ class LabelStream:
         teachers: str = "",
         vault: Path | None = None,
         purpose: str = "",
-        declaration: Mapping[str, object] | None = None,
-        plan: Mapping[str, object] | None = None,
+        declaration: JsonView | None = None,
+        plan: JsonView | None = None,
     ) -> None:
         check_declared(declaration, terms.shape.guarantee)
         check_useful(terms.mechanism, terms.shape)
@@ -721,9 +721,7 @@ class LabelStream:
         return SessionAnswers(labels, answered, answers.given, counts, answers.left)
 
 
-def plan_of(
-    planned: int, rounds: Sequence[int], strategy: Mapping[str, Any], left: str
-) -> dict[str, Any]:
+def plan_of(planned: int, rounds: Sequence[int], strategy: JsonView, left: str) -> Json:
     """Return what a certificate says of the questions that were paid for and those that were
     asked, in their rounds, by a strategy; `left` is what becomes of the others, if any."""
     used = sum(rounds)
@@ -737,9 +735,7 @@ def plan_of(
 
 
 def certified_labels(
-    done: Released,
-    rows: Mapping[bytes, int] | None = None,
-    plan: Mapping[str, object] | None = None,
+    done: Released, rows: Mapping[bytes, int] | None = None, plan: JsonView | None = None
 ) -> ReleasedLabels:
     """Return what a stream has released, with its certificate.
 
@@ -771,7 +767,7 @@ def certified_labels(
     return labels_released(done, queries, points, plan)
 
 
-def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) -> dict[str, Any]:
+def _certificate_of_one(planned: Released, plan: JsonView | None) -> Json:
     """Return the certificate of a stream that gave all its answers; of them the digest alone
     is there, so one is enough."""
     assert isinstance(planned.shape, VoteShape)
@@ -940,17 +936,23 @@ class LabelingSession(LabelStream):
         return self._teachers.n_teachers
 
     @property
-    def terms(self) -> dict[str, Any]:
+    def terms(self) -> Json:
         """The mechanism, as on certificates."""
         return self._terms.mechanism.model_dump(mode="json")
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Json:
         """The columns and types of points, as JSON values."""
         template = self._teachers.template
         if hasattr(template, "iloc"):
-            kinds = [(name, template[name].dtype) for name in template.columns]
-            return {"kind": "frame", "columns": [_column_fields(*column) for column in kinds]}
+            columns = []
+            for name, kind in zip(template.columns, template.dtypes, strict=True):
+                more = None
+                # the name of a categorical type does not say its categories
+                if isinstance(kind, pd.CategoricalDtype):
+                    more = [kind.categories.tolist(), bool(kind.ordered)]
+                columns.append([name, str(kind), more])
+            return {"kind": "frame", "columns": columns}
         kind = "sparse" if sparse.issparse(template) else "array"
         return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
@@ -1106,13 +1108,6 @@ class LabelingSession(LabelStream):
         return certified_labels(
             done, rows, plan_of(self.planned, rounds, {"name": "session"}, left)
         )
-
-
-def _column_fields(name: Any, kind: Any) -> list[Any]:
-    # the name of a categorical type does not say its categories
-    if isinstance(kind, pd.CategoricalDtype):
-        return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
-    return [name, str(kind), None]
 
 
 def _session_file(vault: Path, request: str) -> Path:

@@ -20,12 +20,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Values
 from secretballot._validation import (
     RELATIONS,
     check_choice,
     check_count,
     check_probability,
+    refusal,
     shown,
     shown_classes,
 )
@@ -58,7 +59,7 @@ from secretballot.vault import read_secret, write_secret
 
 _Hashes = NDArray[np.uint64]
 
-MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
+_MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole
 #: private tables are doubled by mistake.
 _EQUAL_UNITS = (1, 2)
@@ -66,9 +67,6 @@ _COUNTED = max(_EQUAL_UNITS) + 2  # units of a value: so many or more are all al
 #: So much larger may the share of such rows be than among private rows, since two tables are hardly
 #: ever drawn alike.
 _OF_CHANCE = 1.25
-#: Probability of so many equal rows by chance below which they are refused.
-_LEAST_CHANCE = 1e-4
-_LEAST_ROWS = 20  # of two tables that hold the same rows
 
 #: A fit is refused where more than this share of what a column says is nowhere in the public one:
 #: the column then informs the model of fewer records than it leaves out.
@@ -76,9 +74,6 @@ STOPS = 0.5
 #: So often may the share of public cells be exceeded that no other public row has: where many
 #: values are rare, some private ones are new.
 _OF_PUBLIC = 2
-_FEWEST = 20  # public cells; fewer are examples of what a column holds
-
-_BLOCK_CELLS = 1 << 20  # cells hashed at once
 
 
 class PrivateRows:
@@ -127,8 +122,8 @@ class PrivateRows:
         self._pairs = pairs.groupby("value").head(_COUNTED)
         sampled = np.unique(self._pairs["value"])
         sampled = sampled[sampled <= self._largest]
-        if len(sampled) > MOST_SAMPLED:
-            self._largest = int(sampled[MOST_SAMPLED - 1])
+        if len(sampled) > _MOST_SAMPLED:
+            self._largest = int(sampled[_MOST_SAMPLED - 1])
             self._pairs = self._pairs[self._kept(self._pairs["value"])]
 
     def add_stored(self, table: StoredTable) -> None:
@@ -148,7 +143,8 @@ class PrivateRows:
         if table is None or not self._n_pairs:
             return False
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
-        if same and len(table) >= _LEAST_ROWS:
+        # small tables may be the same by chance
+        if same and len(table) >= 20:
             return True
         values, counts = np.unique(self._pairs["value"], return_counts=True)
         public, sampled = counts[np.isin(values, table)], counts[values <= self._largest]
@@ -170,7 +166,8 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
     if not found:
         return False
     part = _OF_CHANCE * n_rows / (_OF_CHANCE * n_rows + n_usual)
-    return not float(betainc(found, usual + 1, part)) >= _LEAST_CHANCE
+    # Probability of so many equal rows by chance below which they are refused.
+    return not float(betainc(found, usual + 1, part)) >= 1e-4
 
 
 def _none() -> _Hashes:
@@ -214,7 +211,8 @@ def _is_unlike(place: int, *tables: Any) -> bool:
     # pandas reads texts of digits as numbers where no other text is in the column
     if len(there) and _has_text(public) and not _has_text(there):
         return True
-    if public.count() < _FEWEST:
+    # fewer public cells are examples of what a column holds
+    if public.count() < 20:
         return False
     strange, usual = typed.isna(), 0.0
     if pd.api.types.is_object_dtype(typed) or pd.api.types.is_string_dtype(typed):
@@ -239,7 +237,8 @@ def row_hashes(X: Any) -> _Hashes | None:
 
 def _row_hashes(X: Any) -> _Hashes:
     blocks = [_none()]
-    for start, stop in block_bounds(n_rows(X), max(1, _BLOCK_CELLS // n_columns(X))):
+    # so many cells at once
+    for start, stop in block_bounds(n_rows(X), max(1, (1 << 20) // n_columns(X))):
         rows = row_block(X, start, stop)
         frame = pd.DataFrame(rows.toarray() if is_sparse(rows) else rows)
         alike = {
@@ -261,8 +260,8 @@ def _rows_digest(hashes: _Hashes) -> int:
 _KEY_BYTES = 32
 _ID_BYTES = 8
 _RECORD_IDS = "record.ids"
-ROWS_TOGETHER = 2**16  # about
-PARTS = 10**6  # shares are whole millionths
+_ROWS_TOGETHER = 2**16  # about
+_PARTS = 10**6  # shares are whole millionths
 
 
 def assign_shards(
@@ -341,17 +340,17 @@ def hold_out(
     # Each unit's side must depend on that unit alone: on its position where positions are public,
     # else on a hash of its own id. Exact shares would let one unit move another.
     n = check_count("n_records", n_records)
-    parts = round(check_probability("share", share) * PARTS)
+    parts = round(check_probability("share", share) * _PARTS)
     if check_choice("relation", relation, RELATIONS) == "replace-one":
         refuse_units(units, relation)
         place = np.arange(n, dtype=np.int64)
-        held = (place + 1) * parts // PARTS > place * parts // PARTS
+        held = (place + 1) * parts // _PARTS > place * parts // _PARTS
     else:
-        held = assign_shards(n, PARTS, relation, units, vault=None) < parts
+        held = assign_shards(n, _PARTS, relation, units, vault=None) < parts
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def assign_stored_shards(
+def _assign_stored_shards(
     table: StoredTable, n_teachers: int, relation: str, vault: Path
 ) -> StoredShards:
     """Return a stored table dealt out to shards, in files of a vault, by the rules of
@@ -410,8 +409,8 @@ def refuse_units(units: object, relation: str) -> None:
     ParameterError
     """
     if units is not None and relation == "replace-one":
-        raise ParameterError(
-            Parameter("units"),
+        raise refusal(
+            "units",
             " are given with ",
             Argument("relation", "replace-one"),
             ", which is about single records; use 'add-remove' for units.",
@@ -463,7 +462,7 @@ def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
     return stored
 
 
-def one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
+def _one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
     """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
     unit has a say in it.
 
@@ -623,7 +622,7 @@ class Table(Private):
         for part in self._parts_with_ids():
             chosen = None
             if part.units is not None:
-                chosen = one_record_each(part.units, n_rows(part.rows), key)
+                chosen = _one_record_each(part.units, n_rows(part.rows), key)
             yield from part._replace(units=None).pieces(most, chosen)
 
     def _parts_with_ids(self) -> Iterator[Block]:
@@ -653,7 +652,7 @@ class Table(Private):
         return self._targets
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> Values:
         """All that teachers of these records depend on besides settings; private."""
         return self._records, self._targets, self._units
 
@@ -709,7 +708,7 @@ class _TableOnDisk(Table):
                 yield part
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> Values:
         return (self._records.identity,)
 
     @contextmanager
@@ -721,7 +720,7 @@ class _TableOnDisk(Table):
         if vault is None:
             place = TemporaryDirectory(dir=self._records.vault, prefix=SHARDS)
         with place as folder:
-            dealt = assign_stored_shards(self._records, n_teachers, relation, Path(folder))
+            dealt = _assign_stored_shards(self._records, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
             yield replace(dealt, sparse=is_sparse(self.like)), dealt.serial
 
@@ -774,7 +773,7 @@ def _units_together(table: StoredTable) -> Iterator[StoredTable | StoredShards]:
         return
     # what counts a person once must have all of the person's records at hand: the parts are few
     # enough records to be held at once, and no more than an order of the records
-    n_parts = max(1, table.count_rows() // ROWS_TOGETHER)
+    n_parts = max(1, table.count_rows() // _ROWS_TOGETHER)
     with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
         yield _dealt(table, Path(folder), n_parts, "user")
 
@@ -795,14 +794,13 @@ def _check_stored_table(
     """Refuse what does not go with a stored table: it holds classes and units itself."""
     for name, given in (("y", y), ("units", units)):
         if given is not None:
-            raise ParameterError(
-                Parameter(name),
-                " is given beside a stored table, which holds its own; leave it out.",
+            raise refusal(
+                name, " is given beside a stored table, which holds its own; leave it out."
             )
     # the table holds places among these classes, which mean others in another order
     if list(classes) != list(table.classes):
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" is {shown_classes(classes)}, and the table was stored with"
             f" {shown_classes(table.classes)}; give the same in the same order, and anything but"
             " classes with a table in memory.",

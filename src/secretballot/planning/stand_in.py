@@ -24,8 +24,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.inputs import as_matrix
 from secretballot.planning.plan_model import Setting
-from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
-from secretballot.queries.base import default_round_size
+from secretballot.queries import CheckedSelector, PublicPool, default_round_size, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
 from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_shard

@@ -17,8 +17,8 @@ from typing import Literal
 from pydantic import ValidationError
 
 from secretballot._files import LARGEST_JSON, is_url, shown_place
-from secretballot._typing import Json, JsonView
-from secretballot._validation import shown
+from secretballot._typing import Json, JsonView, Place
+from secretballot._validation import refusal, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
@@ -26,7 +26,7 @@ from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
-from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.learner import refuse_beyond
 from secretballot.learners.pate_mechanisms import EstimatedSize
 from secretballot.runs.questions import Caution, Watch
@@ -34,15 +34,9 @@ from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret
 
 SPEC_FILE = "spec.toml"
-#: What shapes the student, or what is stated of the release, alone: post-processing, which another
-#: attempt may do otherwise.
-_FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = {"run.json", SPEC_FILE, "run.lock", "ledgers", "partition.key", "table"}
 _BEGINNINGS |= {"ledger.sqlite", "ledger.sqlite-journal"}
-_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
-#: What identifies the vault of a run or of a fit.
-_SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
 class _StoredRun(Model):
@@ -55,7 +49,7 @@ class _StoredRun(Model):
     description: Json
 
 
-def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
+def check_outside_of_runs(folder: Place) -> None:
     """Refuse a folder that is or lies in a vault, where all is secret, or in a release.
 
     Raises
@@ -65,7 +59,11 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
     """
     place = Path(os.path.realpath(folder))  # a link may lead there
     for above in (place, *place.parents):
-        if any((above / name).exists() for name in (*_SECRETS, "certificate.json")):
+        # What identifies the vault of a run or of a fit.
+        if any(
+            (above / name).exists()
+            for name in ("run.lock", "partition.key", "record.ids", "certificate.json")
+        ):
             raise DataError(
                 f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
                 " release, which is complete; give another one with --out."
@@ -144,7 +142,7 @@ class RunFolder:
         release of a run.
     """
 
-    def __init__(self, root: str | os.PathLike[str], description: JsonView) -> None:
+    def __init__(self, root: Place, description: JsonView) -> None:
         check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
@@ -239,7 +237,10 @@ class RunFolder:
 
     def _refuse_other(self, stored: JsonView, *, finished: bool) -> None:
         now = self._description
-        keys = {*stored, *now} - (frozenset() if finished else _FREE)
+        # What shapes the student, or what is stated of the release, alone: post-processing,
+        # which another attempt may do otherwise.
+        free = () if finished else ("student", "title", "controller", "contact")
+        keys = {*stored, *now}.difference(free)
         other = sorted(key for key in keys if stored.get(key) != now.get(key))
         if other:
             # what else is in the file may be anything, and may be long
@@ -257,7 +258,7 @@ class RunFolder:
         try:
             # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
-            handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
             # else it was taken away with its vault meanwhile
             if try_lock(handle) and _is_file_at(handle, place):
                 self._lock = handle
@@ -289,7 +290,7 @@ class RunFolder:
             return False
 
 
-def begun_description(root: str | os.PathLike[str]) -> Json:
+def begun_description(root: Place) -> Json:
     """Return the description of the run that was begun in a folder; empty where there is none."""
     vault = Path(root) / "vault"
     stored = None if vault.is_symlink() else _read_run(vault)
@@ -317,9 +318,6 @@ def _names_in(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]
-
-
-_VARIABLE = "SECRETBALLOT_LEDGER"
 
 
 class Account:
@@ -432,8 +430,8 @@ class Account:
             )
         if total is not None and ledger.budget != total:
             admitted = ledger.budget
-            raise ParameterError(
-                Parameter("total"),
+            raise refusal(
+                "total",
                 f" is {total.epsilon:g},{total.delta:g}, and the account at {ledger.place} was"
                 f" opened with {admitted.epsilon:g},{admitted.delta:g}; leave it out, or name"
                 " another account.",
@@ -462,7 +460,7 @@ def place_of_account(spec: RunSpec, folder: RunFolder | None) -> Path | Database
     ParameterError
         If none is named, and the private file is no local one.
     """
-    named, usual = spec.budget.ledger, os.environ.get(_VARIABLE)
+    named, usual = spec.budget.ledger, os.environ.get("SECRETBALLOT_LEDGER")
     if folder is not None and (named == OWN or os.path.lexists(folder.ledger)):
         return folder.ledger
     if named in (None, OWN):

@@ -3,7 +3,7 @@
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,18 +11,30 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._typing import Json, JsonView
-from secretballot._validation import HYPOTHESES, name_part
-from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
+from secretballot._validation import HYPOTHESES, refusal
+from secretballot.accounting import (
+    PrivacyBudget,
+    WeakSignalWarning,
+    check_useful,
+    noisy_votes,
+    teacher_shape,
+)
 from secretballot.accounting.calibration import gaussian_mu
-from secretballot.accounting.recipes import Terms
+from secretballot.accounting.recipes import Terms, answer_chance, largest_distance
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
+from secretballot.core.mechanisms import (
+    AbstentionTable,
+    NoisyMeans,
+    SparseVector,
+    VoteQuantiles,
+    teachers_of,
+)
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
+from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
 from secretballot.learners.moment_stages import N_STAGES
@@ -44,18 +56,9 @@ from secretballot.report.certificate_models import COUNTS_SHARE
 from secretballot.report.raw_columns import refuse_long_vocabularies
 from secretballot.report.student_export import CONVERTS, check_answers, converted_student
 from secretballot.report.student_load import load_student
+from secretballot.report.wording import count_text
 from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs
-from secretballot.runs.questions import (
-    Caution,
-    Watch,
-    cautions_of_ids,
-    cautions_of_noise,
-    cautions_of_price,
-    cautions_of_records,
-    cautions_of_teachers,
-    settle_questions,
-    warnings_dropped,
-)
+from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import (
     CHOICE,
     MOMENTS,
@@ -81,11 +84,24 @@ from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
-_DEFAULT_TEACHERS = 250
-#: Points fewer than which teach hardly anything.
-_FEW_POINTS = 10
+#: What learns each kind of target by a method, where something does.
+_LEARNERS: dict[tuple[str, str], type[Learner]] = {
+    (MOMENTS, "class"): RecordMomentsClassifier,
+    (MOMENTS, "number"): RecordMomentsRegressor,
+    (MOMENTS, "labels"): RecordMomentsClassifier,
+    (PATE, "class"): PATEClassifier,
+    (PATE, "number"): PATERegressor,
+    (PATE, "labels"): PATEClassifier,
+    (RECORD_VOTES, "class"): RecordVotesClassifier,
+    (CHOICE, "class"): SemiPrivateClassifier,
+    (STREAM, "class"): PATEClassifier,
+}
+_STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
+#: Odds of one guess against another change by exp(epsilon), here by more than 20,000.
+_LARGE_EPSILON = 10.0
+#: Records that a program may publish whole, of a thousand.
+_LARGE_DELTA = 1e-3
 _TRIED = 1000  # public rows that a student is tried on
-_DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 
 
 @dataclass(frozen=True)
@@ -166,12 +182,11 @@ class Method:
     """A method of learning from tables, by the settings of a run."""
 
     step: ClassVar[str]
-    #: What learns each kind of target that there is a learner for.
-    learners: ClassVar[Mapping[str, type[Learner]]] = {}
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
         self.settings: Any = spec.method
+        self._learner: Any = _LEARNERS.get((spec.method.name, self.kind))
 
     def description(self) -> Json:
         """Return what shapes the result beside the settings: the digests of the files."""
@@ -181,19 +196,19 @@ class Method:
         """Refuse settings that cannot be, before any table is read."""
         execution = self.spec.execution
         check_engine(execution.executor, execution.n_jobs)
-        if self.kind not in self.learners:
-            raise ParameterError(
-                Parameter("method"),
+        if self._learner is None:
+            raise refusal(
+                "method",
                 f" is {self.settings.name}, which learns classes, and the target is"
                 f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
         of_numbers = self.kind == "number"
         # what learns numbers has fewer settings
-        known = {one.name for one in fields(self.learners[self.kind])}
+        known = {one.name for one in fields(self._learner)}
         for name, field in type(self.settings).model_fields.items() if of_numbers else ():
             if name not in known and getattr(self.settings, name) != field.default:
-                raise ParameterError(
-                    name_part(name),
+                raise refusal(
+                    name,
                     f" of method {self.settings.name} goes with one target of classes, and the"
                     f" target is {KINDS[self.kind]}; leave it out.",
                 )
@@ -211,8 +226,8 @@ class Method:
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
         units = "records" if spec.data.unit is None else "persons"
-        yield from cautions_of_records(self.price, stated, inputs.n_units, units)
-        yield from cautions_of_teachers(quoted.teachers, inputs.n_units)
+        yield from _cautions_of_records(self.price, stated, inputs.n_units, units)
+        yield from _cautions_of_teachers(quoted.teachers, inputs.n_units)
         yield from cautions_of_ids(inputs.repeating_ids)
         yield from cautions_of_targets(spec.data, inputs, watch)
 
@@ -241,8 +256,8 @@ class Method:
         try:
             check_answers(fitted, converted_student(fitted, document), some, some)
         except DataError as error:
-            raise ParameterError(
-                Parameter("student"),
+            raise refusal(
+                "student",
                 f" cannot be published: {error} Nothing was spent; what can be is {CONVERTS}. Or"
                 " leave the student out with ",
                 Argument("exclude", "student"),
@@ -273,7 +288,7 @@ class Method:
         account."""
         if quoted.rare_class:
             watch.note(quoted.rare_class, private=False)
-        total = settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
+        total = _settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
         if total is not None:
             self.spec = self.spec.with_total(total)
         return self.spec
@@ -289,28 +304,27 @@ class Method:
         model = self.learner(inputs, ledger)
         # the folder's key goes with it, so that a run that is taken up again is not paid twice
         named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
-        with warnings_dropped():
+        with _warnings_dropped():
             model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
         coverage = getattr(model, "coverage_", None)
         if coverage is not None and coverage.is_poor:
             watch.note(coverage.warning, private=False)
         return model.released_, self.source(model)
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work."""
         return {}
 
     def learner(self, inputs: Any, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings, whose parameters have their names; of the tables
         `own_settings` says what it asks."""
-        kind: Any = self.learners[self.kind]
         given = {**dict(self.settings), **dict(self.spec.budget), **self.own_settings(inputs)}
         given |= {"n_jobs": self.spec.execution.n_jobs, "ledger": ledger}
-        names = [one.name for one in fields(kind) if one.name in given]
-        model: Learner = kind(**{name: given[name] for name in names})
+        names = [one.name for one in fields(self._learner) if one.name in given]
+        model: Learner = self._learner(**{name: given[name] for name in names})
         return model
 
-    def own_settings(self, inputs: Any) -> dict[str, Any]:
+    def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or are called otherwise than in a file."""
         return {}
 
@@ -320,15 +334,15 @@ class Method:
 
     def quoted(self, sigma: float, sizes: Sizes, terms: JsonView, **more: Any) -> Quote:
         """Return a quote of this method and price."""
-        price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
-        about = self.settings.name, price.epsilon, price.delta, *promise
-        return Quote(*about, dict(terms), sigma, sizes.n_public, **more)
+        about = self.settings.name, self.price.epsilon, self.price.delta
+        promise = self.spec.data.unit_kind, self.spec.relation
+        return Quote(*about, *promise, dict(terms), sigma, sizes.n_public, **more)
 
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
         if not self.price.delta > 0:
-            raise ParameterError(
-                Parameter("delta"),
+            raise refusal(
+                "delta",
                 f" is {self.price.delta:g}, and method {self.settings.name} needs more, such as"
                 " 1e-6; of classes, for a delta of 0: ",
                 Argument("method", PATE),
@@ -338,15 +352,10 @@ class Method:
             )
 
 
-class Moments(Method):
+class _Moments(Method):
     """Noisy sums over all records."""
 
     step = "Adding up records"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {
-        "class": RecordMomentsClassifier,
-        "number": RecordMomentsRegressor,
-        "labels": RecordMomentsClassifier,
-    }
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -371,7 +380,7 @@ class Moments(Method):
             rare_class = hidden_class(rarest, n_records, price.epsilon) if rarest else None
         return self.quoted(sigma, sizes, terms, rare_class=rare_class)
 
-    def own_settings(self, inputs: RunInputs) -> dict[str, Any]:
+    def own_settings(self, inputs: RunInputs) -> Json:
         """Return settings that follow from the tables, or are called otherwise than in a file."""
         weights = self.settings.weights
         if self.kind == "labels" and weights == "auto":  # which is about classes
@@ -379,17 +388,16 @@ class Moments(Method):
         basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
         return {"basis": basis, "class_weight": by_class(weights, inputs.classes)}
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work."""
         execution = self.spec.execution
         return {"executor": execution.executor, "send_shards": execution.send_shards}
 
 
-class RecordVotes(Method):
+class _RecordVotes(Method):
     """Every record votes at its nearest public points."""
 
     step = "Letting records vote"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": RecordVotesClassifier}
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -417,7 +425,7 @@ class _VoteMethod(Method):
             {**facts, **terms.public},
             queries=terms.n_points,
             teachers=shape.n_teachers or 0,
-            cautions=tuple(cautions_of_noise(terms, usual)),
+            cautions=tuple(_cautions_of_noise(terms, usual)),
         )
 
 
@@ -434,11 +442,6 @@ class _Pate(_VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {
-        "class": PATEClassifier,
-        "number": PATERegressor,
-        "labels": PATEClassifier,
-    }
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -452,9 +455,9 @@ class _Pate(_VoteMethod):
         """The name of the teacher."""
         return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
 
-    def own_settings(self, inputs: Any) -> dict[str, Any]:
+    def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or from their sizes."""
-        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or _DEFAULT_TEACHERS
+        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or 250
         if self.settings.n_teachers is None and stated is not None:
             n_teachers = choose_teachers(self.price, stated, inputs.n_columns)
         return {"teacher": self.teacher, "n_teachers": n_teachers}
@@ -478,8 +481,8 @@ class _Pate(_VoteMethod):
             target = Target.of_labels(data.target)
         else:
             target = Target.of_classes(range(sizes.n_classes))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
+        # it is asked about
+        with warnings.catch_warnings(action="ignore", category=WeakSignalWarning):
             guarantee = guarantee_of(data.unit_kind, self.spec.relation)
             voter: Any = self.learner(sizes, None)
             terms: Terms = voter.planned_terms(target, sizes.n_public, guarantee)
@@ -488,18 +491,18 @@ class _Pate(_VoteMethod):
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         # what was asked for is enough
-        usual = 0 if self.settings.n_queries is not None else min(_FEW_POINTS, sizes.n_public)
+        # Points fewer than which teach hardly anything.
+        usual = 0 if self.settings.n_queries is not None else min(10, sizes.n_public)
         quoted = self.quoted_votes(self.terms(sizes), sizes, usual)
         estimate = estimate_in(self.settings.n_queries)
         if estimate is None:
             return quoted
         # which would say itself how many queries make sense
-        terms = {**quoted.terms, "estimate": estimate}
-        return replace(quoted, terms=terms, cautions=())
+        return replace(quoted, terms={**quoted.terms, "estimate": estimate}, cautions=())
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
         """Return how a fit does its work; several labels, and numbers, are asked once, here."""
-        work: dict[str, Any] = {"progress": watch.progress}
+        work: Json = {"progress": watch.progress}
         if self.kind == "class":
             execution = self.spec.execution
             work |= {"executor": execution.executor, "send_shards": execution.send_shards}
@@ -521,13 +524,10 @@ class _CastVotes(_VoteMethod):
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
         for name in self.spec.data.model_fields_set - {"private", "classes"}:
-            raise ParameterError(
-                name_part(name), " is about tables, and votes have none; leave it out."
-            )
+            raise refusal(name, " is about tables, and votes have none; leave it out.")
         if self.spec.budget.relation != "add-remove":
-            raise ParameterError(
-                Parameter("relation"),
-                " of votes from a file is add-remove; declare another one in Python.",
+            raise refusal(
+                "relation", " of votes from a file is add-remove; declare another one in Python."
             )
 
     def read(self, watch: Watch, vault: Path | None) -> Votes:
@@ -556,7 +556,7 @@ class _CastVotes(_VoteMethod):
         # Rows are chosen by the public seed alone: how clear the votes are is private.
         n_rows, n_asked = inputs.shape.n_queries, self.terms.shape.n_queries
         rows = random_rows(n_rows, n_asked, self.settings.random_state)
-        with warnings_dropped():
+        with _warnings_dropped():
             released = release(
                 inputs,
                 self.terms.mechanism,
@@ -569,19 +569,17 @@ class _CastVotes(_VoteMethod):
         return released, None
 
 
-class Choice(Method):
+class _Choice(Method):
     """The best of a class of hypotheses, or of saved students."""
 
     step = "Choosing"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": SemiPrivateClassifier}
 
     def __init__(self, spec: RunSpec) -> None:
         names = spec.method.hypotheses  # type: ignore[union-attr]
         self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
         self.candidates = () if self.hypotheses else tuple(map(Path, names))
         if self.candidates and spec.data.schema_file is None:
-            beside = _schema_beside(self.candidates)
-            data = spec.data.model_copy(update={"schema_file": beside})
+            data = spec.data.model_copy(update={"schema_file": _schema_beside(self.candidates)})
             spec = spec.model_copy(update={"data": data})
         super().__init__(spec)
 
@@ -611,7 +609,7 @@ class Choice(Method):
         among = self.hypotheses or f"{len(self.candidates)} candidates"
         return self.quoted(sigma, sizes, {"among": among})
 
-    def own_settings(self, inputs: RunInputs) -> dict[str, Any]:
+    def own_settings(self, inputs: RunInputs) -> Json:
         """Return settings that are called otherwise than in a file."""
         return {"hypotheses": self._students or self.hypotheses}
 
@@ -626,7 +624,6 @@ class Stream(_VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
-    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": PATEClassifier}
 
     @property
     def name(self) -> str:
@@ -644,7 +641,7 @@ class Stream(_VoteMethod):
         given = self.spec.budget.ledger == OWN, self.spec.data.public_features
         for name, odd in zip(("ledger", "public_features"), given, strict=True):
             if odd:
-                raise ParameterError(Parameter(name), " is for releases alone; leave it out.")
+                raise refusal(name, " is for releases alone; leave it out.")
         teacher_by_name(self.settings.teacher)
         check_outside_of_runs(self.spec.output.out)
         super().check()
@@ -680,8 +677,9 @@ def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     digest."""
     # The digest ties the name on the certificate to this very file.
     digests = [source_of(path, role="hypothesis or student").digest() for path in paths]
+    # twelve digits of the digest are enough to tell files apart
     return [
-        (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
+        (f"{_name_of(path)} {digest[:12]}", load_student(path))
         for path, digest in zip(paths, digests, strict=True)
     ]
 
@@ -728,10 +726,10 @@ def chosen_words(public: JsonView, schema: Schema, classes: Sequence[Any]) -> st
 def method_of(spec: RunSpec) -> Method:
     """Return the method of a run."""
     kinds: dict[str, type[Method]] = {
-        MOMENTS: Moments,
+        MOMENTS: _Moments,
         PATE: _Pate,
-        RECORD_VOTES: RecordVotes,
-        CHOICE: Choice,
+        RECORD_VOTES: _RecordVotes,
+        CHOICE: _Choice,
         VOTES: _CastVotes,
         STREAM: Stream,
     }
@@ -752,3 +750,148 @@ def basis_of_columns(name: str, schema: Schema, X_public: Any) -> str:
     columns = [column for column in schema.columns if not isinstance(column, IgnoredColumn)]
     of_vectors = all(isinstance(column, VectorColumn) for column in columns)
     return "vectors" if name == "auto" and of_vectors and not are_images(X_public) else name
+
+
+# --- what is asked before anything is spent ---
+
+
+def _warnings_dropped() -> Any:
+    """Drop all warnings of what is done inside: a foreign learner's may quote private cells.
+
+    A learner that sets filters of its own, as some libraries do, is not heard either.
+    """
+    return warnings.catch_warnings(record=True, action="ignore")
+
+
+def cautions_of_price(budget: PrivacyBudget) -> Iterator[Caution]:
+    """Yield what is to be asked about a price, whatever it buys."""
+    epsilon, delta = budget.epsilon, budget.delta
+    if epsilon > _LARGE_EPSILON:
+        exponent = math.floor(epsilon / math.log(10))
+        yield Caution(
+            "epsilon",
+            f"epsilon {epsilon:g} protects hardly anything: whether a record was there may change"
+            f" the odds of any outcome by a factor of 10 to the power of {exponent}; 1 is usual,"
+            f" above {_LARGE_EPSILON:g} is a formality.",
+        )
+    if delta > _LARGE_DELTA:
+        yield _careless_delta(delta, f"{_LARGE_DELTA:g}", private=False)
+
+
+def _cautions_of_records(
+    budget: PrivacyBudget, stated: int | None, n_units: int, units: str
+) -> Iterator[Caution]:
+    """Yield what is to be asked about the number of records, or of persons where these are the
+    units; about the private one, for the curator alone, where none was stated in public."""
+    private = stated is None
+    records = n_units if stated is None else stated
+    who = f"the private {units}" if stated is None else f"the {stated:,} stated records"
+    if budget.delta * records >= 1:
+        yield _careless_delta(budget.delta, f"one over the number of {who}", private=private)
+    mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
+    # Fewer records than this many times the noise taught no method more than the larger class
+    # (Adult, epsilon 0.1 and 1, 20 to 3,000 records).
+    fewest = math.ceil(25 / mu) if mu > 0 else math.inf
+    if records < fewest:
+        yield Caution(
+            "records",
+            f"{who} are fewer than about {fewest:,}, and with so few a release of epsilon"
+            f" {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always naming"
+            f" the largest class; use more {units}, or a larger epsilon.",
+            private,
+        )
+
+
+def _cautions_of_teachers(n_teachers: int | None, n_units: int) -> Iterator[Caution]:
+    """Yield what is to be asked, of the curator alone, where records do not go round."""
+    if n_teachers is not None and n_units < n_teachers:
+        yield Caution(
+            "teachers",
+            "there are fewer records, or persons, to deal out than teachers"
+            f" ({n_teachers}), so that most would learn nothing; use fewer (n_teachers).",
+            private=True,
+        )
+
+
+def _cautions_of_noise(terms: Terms, usual: int) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes, or only fewer than `usual` points can
+    be paid for."""
+    mechanism = terms.mechanism
+    with warnings.catch_warnings(
+        record=True, action="always", category=WeakSignalWarning
+    ) as caught:
+        check_useful(mechanism, terms.shape)
+    for warning in caught:
+        yield Caution("noise", str(warning.message))
+    if not caught and terms.n_points < usual:
+        yield Caution(
+            "noise",
+            f"the price pays for {terms.n_points} of the public points alone, from which hardly"
+            " anything is learnt; use more teachers (n_teachers), a larger epsilon, or say how"
+            " many (n_queries).",
+        )
+    if isinstance(mechanism, SparseVector | AbstentionTable):
+        n_teachers = teachers_of(terms.shape)
+        share = answer_chance(mechanism, largest_distance(n_teachers))
+        # A sparse vector that answers a unanimous vote less often than this hardly answers any.
+        if share < 0.5:
+            yield Caution(
+                "noise",
+                f"{_STREAM_NAMES[mechanism.kind]} with {count_text(n_teachers, 'teacher')} and"
+                f" {count_text(mechanism.max_abstentions, 'abstention')} answers even a unanimous"
+                f" vote with probability {share:.2f} only; use more teachers, fewer abstentions"
+                " (max_abstentions), or a larger epsilon.",
+            )
+
+
+def _settle_questions(
+    questions: Iterable[Caution], confirm: Collection[str], watch: Watch
+) -> str | None:
+    """Go on if every question was answered beforehand or is answered now.
+
+    Parameters
+    ----------
+    questions : iterable of Caution
+    confirm : collection of str
+        Names of the questions that were answered beforehand.
+    watch : Watch
+        Called with the other questions, and with what was confirmed.
+
+    Returns
+    -------
+    str or None
+        The total of a new account, where it was asked for.
+
+    Raises
+    ------
+    ParameterError
+        If one was not; nothing was spent. The message lists all of them and is for the curator.
+    """
+    asked = list(dict.fromkeys(questions))
+    unconfirmed = [one for one in asked if one.name not in confirm]
+    answers = watch.ask(unconfirmed) if unconfirmed else {}
+    open_ones = [one for one in unconfirmed if one not in answers]
+    for question in asked:
+        if question.name != "total" and question not in open_ones:
+            watch.note(question.text, private=question.private)
+    if not open_ones:
+        return next((text for one, text in answers.items() if one.name == "total"), None)
+    parts: list[str | Argument] = []
+    for number, question in enumerate(open_ones, start=1):
+        mark = f"({number}) " if len(open_ones) > 1 else ""
+        text = f"{'; ' if parts else ': '}{mark}{question.text.rstrip('.')} ["
+        of_total = question.name == "total"
+        answer = Argument("total", "E,D") if of_total else Argument("confirm", question.name)
+        parts += [text, answer, "]"]
+    count = count_text(len(open_ones), "question")
+    raise ParameterError(f"{count} before anything is spent", *parts, ". Nothing was spent.")
+
+
+def _careless_delta(delta: float, bound: str, *, private: bool) -> Caution:
+    """Return the question about a delta that one record's publication would satisfy."""
+    return Caution(
+        "delta",
+        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
+        " would keep such a promise; use a much smaller delta.",
+        private,
+    )

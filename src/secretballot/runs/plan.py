@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import JsonView
+from secretballot._typing import Json, JsonView, Values
 from secretballot._validation import (
     MissingExtraError,
     check_choice,
     check_count,
     check_instance,
     integers_or_words,
-    name_part,
+    refusal,
 )
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
@@ -29,7 +29,7 @@ from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.learners.moment_stages import checked_weights
 from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
 from secretballot.planning.moments_forecast import forecast_moments
@@ -37,8 +37,16 @@ from secretballot.planning.plan_model import Plan, Task, plan_picture
 from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files
-from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
-from secretballot.runs.questions import Watch, cautions_of_price
+from secretballot.runs.methods import (
+    KINDS,
+    Quote,
+    Sizes,
+    basis_of_columns,
+    by_class,
+    cautions_of_price,
+    method_of,
+)
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import LabelledTable, public_table, refuse_nowhere, schema_of
 from secretballot.students.fitting import student_by_name
@@ -138,7 +146,7 @@ def run_plan(
             for name, value in spec.identity().items()
             if name in sources.given and name != "classes" and groups()[name] != "method"
         }
-        write_plan(made, out, schema, watch, given=given)
+        _write_plan(made, out, schema, watch, given=given)
     return _Planned(schema, None, made)
 
 
@@ -147,8 +155,8 @@ def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> _Planned:
     n_public, schema = _public_points(spec, watch)
     if out is not None:
         if schema is None:
-            raise ParameterError(
-                Parameter("out"),
+            raise refusal(
+                "out",
                 " is given, and without a public table or a forecast nothing is written; leave it"
                 " out.",
             )
@@ -168,9 +176,7 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
     """Refuse a run of which there is no forecast, and settings that a forecast finds itself, before
     anything is read."""
     if not spec.data.target:
-        raise ParameterError(
-            Parameter("target"), " is missing; name the column of the stand-in with the class."
-        )
+        raise refusal("target", " is missing; name the column of the stand-in with the class.")
     own = ("n_teachers", "mechanism", "n_queries", "strategy")
     found = [one for one in own if one in sources.given]
     if spec.method.name not in (MOMENTS, PATE):
@@ -182,24 +188,19 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
         setting, why = found[0], "is given, and a forecast finds it itself"
     else:
         return
-    raise ParameterError(
-        name_part(setting), f" {why}; leave it out, or leave ", Parameter("like"), " out."
-    )
+    raise refusal(setting, f" {why}; leave it out, or leave ", Parameter("like"), " out.")
 
 
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
     """Return the number of public points, and the schema of their table where there is one."""
     public = spec.data.public
     if public is None:
-        raise ParameterError(
-            Parameter("public"), " is missing; give a table, or how many points there are."
-        )
+        raise refusal("public", " is missing; give a table, or how many points there are.")
     if str(public).isdigit() and not Path(public).exists():
         return check_count("public", int(str(public))), None
     schema, frame, nowhere = public_table(spec.data, watch)
     refuse_nowhere(nowhere, "no column of the public file")
-    classes = spec.data.classes or schema.classes
-    return len(frame), replace(schema, classes=classes)
+    return len(frame), replace(schema, classes=spec.data.classes or schema.classes)
 
 
 def plan(
@@ -279,8 +280,8 @@ def plan(
     of_votes = method == PATE
     of_moments = method == MOMENTS or class_weight is not None
     if of_votes and of_moments:
-        raise ParameterError(
-            Parameter("class_weight"),
+        raise refusal(
+            "class_weight",
             f" is about {MOMENTS}, and method {PATE} about votes; leave one of the two out.",
         )
     of_votes = of_votes or not (of_moments or budget.delta > 0)
@@ -312,7 +313,7 @@ def plan(
 
 def _read_stand_in(
     place: Path | str, data: DataSpec, watch: Watch
-) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
+) -> tuple[LabelledTable, Values, Schema]:
     """Read and encode a labelled public table; return it with its classes, those of the schema or
     of the file where none are declared, and its schema.
 
@@ -335,7 +336,7 @@ def _read_stand_in(
     return LabelledTable(schema.encode(features, role=_STAND_IN), index), classes, schema
 
 
-def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
+def _classes_of(frame: pd.DataFrame, target: str) -> Values:
     """Return the classes, which may be read off a public file, sorted."""
     # too many distinct labels, or too few rows of each, are a column of numbers taken for classes
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
@@ -348,13 +349,13 @@ def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def write_plan(
+def _write_plan(
     plan: Plan,
     folder: Path,
     schema: Schema | None = None,
     watch: Watch | None = None,
     *,
-    given: Mapping[str, Any] | None = None,
+    given: JsonView | None = None,
 ) -> list[Path]:
     """Write a plan as settings of a run, as JSON and in pictures, each file complete or not at all.
 
@@ -380,7 +381,7 @@ def write_plan(
     OSError
         If it cannot be written.
     """
-    contents = {_PLAN_FILE: plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
+    contents = {_PLAN_FILE: _plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
         contents[_SCHEMA_FILE] = _json(schema.to_edit())
     try:
@@ -392,10 +393,10 @@ def write_plan(
     return [folder / name for name in contents]
 
 
-def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
+def _plan_toml(plan: Plan, given: JsonView | None = None) -> str:
     """Return a plan as settings of a run that bind, beside others that were given, and its
     forecast."""
-    tables: dict[str, dict[str, Any]] = {}
+    tables: dict[str, Json] = {}
     for name, value in {**(given or {}), **plan.settings()}.items():
         key = "name" if name == "method" else name
         tables.setdefault(groups()[name], {})[key] = value

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from secretballot._typing import Json
+from secretballot._typing import Json, Names
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
@@ -84,7 +84,7 @@ class Outcome:
     again: bool = False
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def files(self) -> Names:
         """Names of the files in the release."""
         return tuple(sorted(found.name for found in self.release.iterdir()))
 
@@ -184,8 +184,7 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
     method, folder = _checked(spec, watch)
     if folder.finished:
         watch.note(_FINISHED, private=False)
-    account = Account(method.spec, folder)
-    return method.quoted_inputs(account, folder.request, watch, None)[1]
+    return method.quoted_inputs(Account(method.spec, folder), folder.request, watch, None)[1]
 
 
 def _checked(spec: RunSpec, watch: Watch) -> tuple[Method, RunFolder]:

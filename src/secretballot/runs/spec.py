@@ -34,20 +34,17 @@ from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot._validation import (
     BasisName,
     HeaderLine,
+    Json,
+    JsonView,
+    Names,
     Relation,
     VotesKind,
     integers_or_words,
-    name_part,
     named,
+    refusal,
     shown,
 )
-from secretballot.exceptions import (
-    BudgetError,
-    DataError,
-    Parameter,
-    ParameterError,
-    SecretBallotError,
-)
+from secretballot.exceptions import BudgetError, DataError, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
 
 if TYPE_CHECKING:
@@ -61,7 +58,7 @@ METHODS = (MOMENTS, PATE, RECORD_VOTES, CHOICE)
 #: The account of a run alone, in its vault.
 OWN = "own"
 #: What a run may ask about, by the name under which it is answered beforehand.
-Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
+_Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
 DEFAULT_OUT = Path("secretballot-out")
 _LONGEST = 500  # characters of a text about a release
 _LEARNERS = (
@@ -200,23 +197,23 @@ def _line(value: Any) -> Any:
     return value
 
 
-Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
-Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
-Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
-_Total = Annotated[Pair, AfterValidator(_total)]
-Place = Annotated[Path | str, BeforeValidator(_place)]
+_Words = Annotated[Names, BeforeValidator(words_of)]
+_Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
+_Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
+_Total = Annotated[_Pair, AfterValidator(_total)]
+_Place = Annotated[Path | str, BeforeValidator(_place)]
 _LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
-Account = Annotated[Any, BeforeValidator(_account)]
-Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
-Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
-Number = Annotated[float, BeforeValidator(_not_a_truth)]
-Line = Annotated[str, BeforeValidator(_line)]
-Weights = Annotated[
+_Account = Annotated[Any, BeforeValidator(_account)]
+_Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+_Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+_Number = Annotated[float, BeforeValidator(_not_a_truth)]
+_Line = Annotated[str, BeforeValidator(_line)]
+_Weights = Annotated[
     dict[str, float] | Literal["auto", "none", "balanced"], BeforeValidator(_weights)
 ]
 # a number, or the name of what finds one, such as estimate:epsilon=0.1
-Queries = Annotated[Count | str, Field(union_mode="left_to_right")]
+_Queries = Annotated[_Count | str, Field(union_mode="left_to_right")]
 
 
 def setting(
@@ -231,7 +228,7 @@ def setting(
     """Return a field: its default, how its value is called in a help text, the panel of the help
     that shows it, None for files and ``--set`` alone, and its mark. What it means is in the
     docstring of its group, or in `text`."""
-    extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
+    extra: Json = {"mark": mark, "metavar": metavar, "panel": panel}
     return Field(default, description=text, json_schema_extra=extra, **more)
 
 
@@ -269,7 +266,7 @@ class Part(BaseModel):
         return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
 
     @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+    def of_tree(cls, tree: JsonView) -> Self:
         """Return the settings of nested tables."""
         try:
             return cls.model_validate(tree)
@@ -312,36 +309,36 @@ class DataSpec(Part):
         left out.
     """
 
-    private: Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
-    public: Place | None = setting(None, "PUBLIC", ARGUMENTS, mark="place")
-    target: Words = setting((), "COL[,COL...]", DATA)
-    classes: Classes | None = setting(None, "A,B", DATA)
-    bounds: Pair | None = setting(None, "LOW,HIGH", DATA)
+    private: _Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
+    public: _Place | None = setting(None, "PUBLIC", ARGUMENTS, mark="place")
+    target: _Words = setting((), "COL[,COL...]", DATA)
+    classes: _Classes | None = setting(None, "A,B", DATA)
+    bounds: _Pair | None = setting(None, "LOW,HIGH", DATA)
     unit: str | None = setting(None, "COL", DATA)
-    drop: Words = setting((), "A,B", DATA)
+    drop: _Words = setting((), "A,B", DATA)
     schema_file: _LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
-    columns: Annotated[dict[str, Any], BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
-    accept_unseen: Words = setting((), "A,B", mark="execution")
-    n_records: Count | None = setting(None, "N")
+    columns: Annotated[Json, BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
+    accept_unseen: _Words = setting((), "A,B", mark="execution")
+    n_records: _Count | None = setting(None, "N")
     encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
     public_features: bool = setting(False, "true")
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
         if self.unit in self.target:
-            raise ParameterError(
-                Parameter("unit"),
+            raise refusal(
+                "unit",
                 f" is {shown(self.unit)}, which is a target; name the column of ids of persons.",
             )
         if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
-            raise ParameterError(
-                Parameter("bounds"),
+            raise refusal(
+                "bounds",
                 " is given, so the target is a number: one column, without classes; leave one of"
                 " the two out.",
             )
         if self.public_features and (self.public or self.unit or self.kind != "class"):
-            raise ParameterError(
-                Parameter("public_features"),
+            raise refusal(
+                "public_features",
                 " goes with one target of classes, without a public file and without a unit; leave"
                 " one of the two out.",
             )
@@ -392,15 +389,15 @@ class BudgetSpec(Part):
         Public name of the private data; by default that of its file.
     """
 
-    epsilon: Number | None = setting(None, "E", _PRIVACY)
-    delta: Number | None = setting(None, "D", _PRIVACY)
+    epsilon: _Number | None = setting(None, "E", _PRIVACY)
+    delta: _Number | None = setting(None, "D", _PRIVACY)
     relation: Relation = setting("add-remove")
     total: _Total | None = setting(None, "E,D", _PRIVACY, mark="execution")
-    ledger: Account | None = setting(None, "PLACE", _PRIVACY, mark="place")
+    ledger: _Account | None = setting(None, "PLACE", _PRIVACY, mark="place")
     dataset: str | None = setting(None, panel=_PRIVACY)
 
 
-class MethodSpec(Part):
+class _MethodSpec(Part):
     """What all methods have.
 
     Attributes
@@ -409,10 +406,10 @@ class MethodSpec(Part):
         Seed of fits and of the choice of public points; never of the noise.
     """
 
-    random_state: Seed = setting(0, "N")
+    random_state: _Seed = setting(0, "N")
 
 
-class StudentSpec(MethodSpec):
+class _StudentSpec(_MethodSpec):
     """What the methods with a student have."""
 
     student: str = setting(
@@ -420,7 +417,7 @@ class StudentSpec(MethodSpec):
     )
 
 
-class MomentsSpec(StudentSpec):
+class _MomentsSpec(_StudentSpec):
     """Noisy sums over all records.
 
     Attributes
@@ -435,7 +432,7 @@ class MomentsSpec(StudentSpec):
 
     name: Literal["record-moments"] = "record-moments"
     basis: BasisName = setting("auto", "NAME", METHOD)
-    class_weight: Weights = setting("auto", "HOW", METHOD)
+    class_weight: _Weights = setting("auto", "HOW", METHOD)
 
     @property
     def weights(self) -> str | dict[str, float] | None:
@@ -443,7 +440,7 @@ class MomentsSpec(StudentSpec):
         return None if self.class_weight == "none" else self.class_weight
 
 
-class PateSpec(StudentSpec):
+class _PateSpec(_StudentSpec):
     """Teachers on disjoint shards vote on public points.
 
     Attributes
@@ -463,13 +460,13 @@ class PateSpec(StudentSpec):
 
     name: Literal["pate"] = "pate"
     teacher: str | None = setting(None, text=f"PATE: {_LEARNERS}; of numbers ridge.", panel=METHOD)
-    n_teachers: Count | None = setting(None, "K", METHOD)
+    n_teachers: _Count | None = setting(None, "K", METHOD)
     mechanism: str = setting("auto")
-    n_queries: Queries | None = setting(None, "L")
+    n_queries: _Queries | None = setting(None, "L")
     strategy: str = setting("passive")
 
 
-class RecordVotesSpec(StudentSpec):
+class _RecordVotesSpec(_StudentSpec):
     """Every record votes at its nearest public points.
 
     Attributes
@@ -481,11 +478,11 @@ class RecordVotesSpec(StudentSpec):
     """
 
     name: Literal["record-votes"] = "record-votes"
-    votes_per_record: Count | None = setting(None, "K")
-    n_queries: Count | None = setting(None, "L")
+    votes_per_record: _Count | None = setting(None, "K")
+    n_queries: _Count | None = setting(None, "L")
 
 
-class ChoiceSpec(MethodSpec):
+class _ChoiceSpec(_MethodSpec):
     """The best of a class of hypotheses, or of saved students.
 
     Attributes
@@ -497,11 +494,11 @@ class ChoiceSpec(MethodSpec):
     """
 
     name: Literal["semi-private"] = "semi-private"
-    hypotheses: Words = setting(..., "A,B")
-    n_cover: Count | None = setting(None, "N")
+    hypotheses: _Words = setting(..., "A,B")
+    n_cover: _Count | None = setting(None, "N")
 
 
-class VotesSpec(MethodSpec):
+class _VotesSpec(_MethodSpec):
     """Votes that were cast elsewhere.
 
     Attributes
@@ -522,12 +519,12 @@ class VotesSpec(MethodSpec):
     name: Literal["votes"] = "votes"
     kind: VotesKind | None = setting(None, panel=DATA)
     header: HeaderLine | None = setting(None, panel=DATA)
-    n_teachers: Count | None = setting(None, "K", METHOD)
+    n_teachers: _Count | None = setting(None, "K", METHOD)
     mechanism: str = setting("labels", panel=METHOD)
-    n_queries: Count | None = setting(None, "L", METHOD)
+    n_queries: _Count | None = setting(None, "L", METHOD)
 
 
-class StreamSpec(MethodSpec):
+class _StreamSpec(_MethodSpec):
     """Teachers that answer over HTTP, paid for beforehand.
 
     Attributes
@@ -544,22 +541,22 @@ class StreamSpec(MethodSpec):
 
     name: Literal["stream"] = "stream"
     stream: Annotated[str, AfterValidator(address)] = setting("session", panel=METHOD)
-    n_queries: Count = setting(..., "L", METHOD)
+    n_queries: _Count = setting(..., "L", METHOD)
     teacher: str = setting("logistic", text=f"Teacher: {_LEARNERS}.", panel=METHOD)
-    n_teachers: Count = setting(250, "K", METHOD)
+    n_teachers: _Count = setting(250, "K", METHOD)
     mechanism: Literal["labels", "counts"] = setting("labels", panel=METHOD)
 
 
 _AnyMethod = Annotated[
-    MomentsSpec | PateSpec | RecordVotesSpec | ChoiceSpec | VotesSpec | StreamSpec,
+    _MomentsSpec | _PateSpec | _RecordVotesSpec | _ChoiceSpec | _VotesSpec | _StreamSpec,
     Field(discriminator="name"),
 ]
-METHOD_SPECS: dict[str, type[MethodSpec]] = {
+METHOD_SPECS: dict[str, type[_MethodSpec]] = {
     spec.model_fields["name"].default: spec for spec in get_args(get_args(_AnyMethod)[0])
 }
 
 
-class OutputSpec(Part):
+class _OutputSpec(Part):
     """What is written, and where.
 
     Attributes
@@ -577,15 +574,15 @@ class OutputSpec(Part):
     """
 
     out: _LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
-    evaluate: Place | None = setting(None, "FILE", DATA, mark="place")
+    evaluate: _Place | None = setting(None, "FILE", DATA, mark="place")
     publish_metrics: bool = setting(False, "true", mark="execution")
-    exclude: Words = setting((), "PARTS", mark="execution")
+    exclude: _Words = setting((), "PARTS", mark="execution")
     file_format: Literal["csv", "parquet"] = setting(
         "csv", panel=RUN, mark="execution", alias="format"
     )
 
 
-class ExecutionSpec(Part):
+class _ExecutionSpec(Part):
     """How the work is done.
 
     Attributes
@@ -600,15 +597,15 @@ class ExecutionSpec(Part):
         Answer questions beforehand, such as epsilon,records.
     """
 
-    n_jobs: Count | None = setting(None, "N", mark="execution")
+    n_jobs: _Count | None = setting(None, "N", mark="execution")
     executor: str = setting("local", "WHERE", mark="execution")
     send_shards: bool = setting(False, "true", mark="execution")
-    confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
+    confirm: Annotated[tuple[_Question, ...], BeforeValidator(words_of)] = setting(
         (), "NAMES", RUN, mark="execution"
     )
 
 
-class AboutSpec(Part):
+class _AboutSpec(Part):
     """What a reader of the release learns from the curator; all of it public.
 
     Attributes
@@ -623,10 +620,10 @@ class AboutSpec(Part):
         How to reach somebody.
     """
 
-    title: Line | None = setting(None, "TEXT")
-    purpose: Line | None = setting(None, "TEXT")
-    controller: Line | None = setting(None, "TEXT")
-    contact: Line | None = setting(None, "TEXT")
+    title: _Line | None = setting(None, "TEXT")
+    purpose: _Line | None = setting(None, "TEXT")
+    controller: _Line | None = setting(None, "TEXT")
+    contact: _Line | None = setting(None, "TEXT")
 
     @property
     def on_certificate(self) -> dict[str, str]:
@@ -650,10 +647,10 @@ class RunSpec(Part):
 
     data: DataSpec = DataSpec()
     budget: BudgetSpec = BudgetSpec()
-    method: _AnyMethod = MomentsSpec()
-    output: OutputSpec = OutputSpec()
-    execution: ExecutionSpec = ExecutionSpec()
-    about: AboutSpec = AboutSpec()
+    method: _AnyMethod = _MomentsSpec()
+    output: _OutputSpec = _OutputSpec()
+    execution: _ExecutionSpec = _ExecutionSpec()
+    about: _AboutSpec = _AboutSpec()
     #: What a plan expects of the run, each range as value, low and high; no setting.
     forecast: dict[str, int | tuple[float, float, float]] | None = None
 
@@ -663,14 +660,13 @@ class RunSpec(Part):
         for name in ("epsilon", "delta"):
             pure = name == "delta" and self.method.name == CHOICE
             if getattr(budget, name) is None and not pure:
-                raise ParameterError(
-                    Parameter(name),
+                raise refusal(
+                    name,
                     " is missing; give the price of the release, such as epsilon 1 and delta 1e-6.",
                 )
         if self.method.name == CHOICE and budget.delta:
-            raise ParameterError(
-                Parameter("delta"),
-                f" is {budget.delta:g}, and method {CHOICE} needs none; leave it out.",
+            raise refusal(
+                "delta", f" is {budget.delta:g}, and method {CHOICE} needs none; leave it out."
             )
         price, total = self.price, self.total
         if total is not None and (total.epsilon < price.epsilon or total.delta < price.delta):
@@ -727,7 +723,7 @@ class RunSpec(Part):
     def private(self) -> Path | str:
         """The private file."""
         if self.data.private is None:
-            raise ParameterError(Parameter("private"), " is missing; name the private table.")
+            raise refusal("private", " is missing; name the private table.")
         return self.data.private
 
     @property
@@ -735,7 +731,7 @@ class RunSpec(Part):
         """The public name of the private data."""
         return self.budget.dataset or table_name(self.private)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return the settings that shape the release, as JSON values."""
         return _plain(
             {
@@ -748,7 +744,7 @@ class RunSpec(Part):
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
-        tables: dict[str, dict[str, Any]] = {}
+        tables: dict[str, Json] = {}
         for group, name, value, field in self._leaves():
             if name == "name" or value != field.default:
                 place = _mark_of(field) == "place"
@@ -801,7 +797,7 @@ def groups() -> dict[str, str]:
 
 
 @cache
-def _methods_of(name: str) -> tuple[str, ...]:
+def _methods_of(name: str) -> Names:
     """Return the methods of `learn` that have a setting."""
     return tuple(one for one in METHODS if name in METHOD_SPECS[one].model_fields)
 
@@ -818,18 +814,18 @@ class Sources:
     """
 
     def __init__(
-        self, files: Any = (), fields: Mapping[str, Any] | None = None, *, method: str | None = None
+        self, files: Any = (), fields: JsonView | None = None, *, method: str | None = None
     ) -> None:
-        self.given: dict[str, Any] = {}
-        self.forecast: dict[str, Any] | None = None
-        self._planned: dict[str, Any] = {}
+        self.given: Json = {}
+        self.forecast: Json | None = None
+        self._planned: Json = {}
         self._named = frozenset(fields or ())
         self._fixed = method
         for file in files:
             self._add_file(Path(file))
         self.add(fields or {})
 
-    def add(self, fields: Mapping[str, Any]) -> None:
+    def add(self, fields: JsonView) -> None:
         """Add settings, which may not contradict a plan; ``NAME:key=value`` names a method and sets
         more."""
         if ":" in str(fields.get("method", "")):
@@ -837,11 +833,12 @@ class Sources:
         for name, value in fields.items():
             if name not in groups():
                 raise _unknown(name)
-            if name in self._planned and not _same(name, value, self._planned[name]):
-                raise ParameterError(
-                    name_part(name),
-                    f" is {shown(shown_place(_text(value)))} and the plan has"
-                    f" {shown(shown_place(_text(self._planned[name])))}; leave one of the two out.",
+            given, planned = _text(value), _text(self._planned.get(name, value))
+            if given != planned and _as_number(given) != _as_number(planned):
+                raise refusal(
+                    name,
+                    f" is {shown(shown_place(given))} and the plan has"
+                    f" {shown(shown_place(planned))}; leave one of the two out.",
                 )
             self.given[name] = value
 
@@ -849,7 +846,7 @@ class Sources:
         document = read_toml(file)
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
-        fields: dict[str, Any] = {}
+        fields: Json = {}
         for group, values in document.items():
             if group not in RunSpec.model_fields or not isinstance(values, dict):
                 raise DataError(
@@ -865,7 +862,7 @@ class Sources:
         if is_plan:
             self.forecast, self._planned = forecast, self._planned | fields
 
-    def tree(self, begun: str | None = None) -> dict[str, Any]:
+    def tree(self, begun: str | None = None) -> Json:
         """Return all settings in their groups, with the method settled.
 
         Parameters
@@ -880,7 +877,7 @@ class Sources:
         """
         method = self._settled(begun)
         self._refuse_code_of_a_plan()
-        tree: dict[str, Any] = {} if self.forecast is None else {"forecast": self.forecast}
+        tree: Json = {} if self.forecast is None else {"forecast": self.forecast}
         for name, value in self.given.items():
             group = groups()[name]
             if group != "method":
@@ -889,9 +886,7 @@ class Sources:
                 if name not in METHOD_SPECS[method].model_fields:
                     owners = _methods_of(name)
                     whose = f" belongs to {' and '.join(owners)}" if owners else " is of no method"
-                    raise ParameterError(
-                        name_part(name), f"{whose}, and the method is {method}; drop one."
-                    )
+                    raise refusal(name, f"{whose}, and the method is {method}; drop one.")
                 tree.setdefault(group, {})[name] = value
         tree.setdefault("method", {})["name"] = method
         return tree
@@ -901,8 +896,8 @@ class Sources:
         for name in ("teacher", "student"):
             planned = self._planned.get(name)
             if planned is not None and imports_a_class(str(planned)) and name not in self._named:
-                raise ParameterError(
-                    name_part(name),
+                raise refusal(
+                    name,
                     f" is {shown(planned)} by the plan, and a plan alone must not have code"
                     f" imported; give the same {name} beside the plan if you trust it.",
                 )
@@ -914,9 +909,7 @@ class Sources:
             return self._fixed
         asked, planned = self.given.get("method"), self._planned.get("method")
         if asked is not None and asked not in METHODS:
-            raise ParameterError(
-                Parameter("method"), f" is {shown(asked)}; it must be one of {', '.join(METHODS)}."
-            )
+            raise refusal("method", f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.")
         named_here = planned is None or "method" in self._named
         for settled in (asked if named_here else None, begun, planned):
             if settled in METHODS:
@@ -927,7 +920,7 @@ class Sources:
         return fitting[0] if fitting else min(own, key=len)[0]
 
 
-def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _of_method(fields: JsonView) -> Json:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
     name, more = named("method", fields["method"], known)
@@ -943,25 +936,20 @@ def _unknown(name: str, where: str = "") -> ParameterError:
     return ParameterError(f"There is no setting {shown(name)}{where}; {advice}")
 
 
-def _same(name: str, one: Any, other: Any) -> bool:
-    """Return whether two values of a setting mean the same, however they are written."""
-    return bool(_text(one) == _text(other)) or _as_number(one) == _as_number(other) is not None
-
-
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
 
 
-def _as_number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
+def _as_number(text: str) -> float | str:
+    """Return what compares equal for two texts of one number."""
+    with suppress(ValueError):
+        return float(text)
+    return text
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> Json:
     """Return the settings in a file.
 
     Raises
@@ -988,20 +976,20 @@ def _refusal(problem: Any) -> SecretBallotError:
     name = next((part for part in reversed(place) if part in groups()), place[-1])
     given, kind = problem.get("input"), problem["type"]
     if kind == "value_error" and str(inner).startswith(" "):
-        return ParameterError(name_part(name), str(inner))
+        return refusal(name, str(inner))
     if kind == "missing":
         more = ": stumps, thresholds, intervals, or student.onnx files to choose from"
         more = more if name == "hypotheses" else ""
-        return ParameterError(name_part(name), f" is missing; give it{more}.")
+        return refusal(name, f" is missing; give it{more}.")
     given = _text(given) if isinstance(given, tuple) else given
     # the rest says what the parser could not do
     rule = problem["msg"].replace("Input should be", "it must be").partition(", unable")[0]
-    return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
+    return refusal(name, f" is {shown(given)}; {rule}.")
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: JsonView) -> Json:
     """Return settings as JSON values."""
-    document: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    document: Json = json.loads(json.dumps(values, default=str))
     return {name: value for name, value in document.items() if value is not None}
 
 
@@ -1012,7 +1000,7 @@ def _written_place(place: Any, *, absolute: bool) -> str:
     return str(place.absolute() if absolute and isinstance(place, Path) else place)
 
 
-def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+def toml_text(tables: Mapping[str, JsonView]) -> str:
     """Return tables of JSON values as a file of TOML."""
     lines = []
     for name, values in tables.items():

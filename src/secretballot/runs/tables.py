@@ -19,8 +19,18 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, FloatArray, Json, ObjectArray, UnsignedArray
-from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
+from secretballot._typing import (
+    AnyArray,
+    FloatArray,
+    Json,
+    JsonView,
+    Names,
+    ObjectArray,
+    Place,
+    UnsignedArray,
+    Values,
+)
+from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, refusal, shown
 from secretballot._written import with_point
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
@@ -35,7 +45,6 @@ from secretballot.data.frames import (
 )
 from secretballot.data.reading import (
     GROWTH,
-    Place,
     TableSource,
     checked_source,
     estimated_rows,
@@ -47,7 +56,7 @@ from secretballot.data.reading import (
 from secretballot.data.schema import Encoding, Schema
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import declared_classes, number_of, object_array
 from secretballot.learners.table import PrivateRows, partition_key
 from secretballot.report.raw_columns import RawRows
@@ -55,13 +64,11 @@ from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.teachers.rows import unit_numbers
 
-PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
+_PRIVATE, _PUBLIC, _TEST = "private file", "public file", "test file"
 
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
 #: column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
-#: From this share on the curator is informed.
-_NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 _OF_PUBLIC = 2
@@ -145,13 +152,14 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     for column in schema.features:
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else _OF_PUBLIC * expected.strange_share(column.name)
-        if share > max(_NOTED, usual):
+        # From this share on the curator is informed.
+        if share > max(0.1, usual):
             words = f"{percent(share)} of its cells {schema.strange(column)}"
             found_ones.append(_Misfit(column, share, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.column.name))
 
 
-def settled_cells(
+def _settled_cells(
     schema: Schema,
     found: TableCells,
     watch: Watch,
@@ -176,7 +184,7 @@ def settled_cells(
     expected : TableCells, optional
         Of the public table, whose own share is allowed for.
     """
-    stopping, private = list[str](), role == PRIVATE
+    stopping, private = list[str](), role == _PRIVATE
     for column, share, words in misfits(schema, found, expected):
         if share > STOPS and column.name not in accepted:
             stopping.append(f"column {shown(column.name)}, {words}")
@@ -230,7 +238,7 @@ def _check_labelled_columns(
     # before surplus columns are refused: a name misspelt makes the true one a surplus column
     for target in data.target:
         check_named(frame, target, "its label column with --target", role=role)
-    if role == PRIVATE:
+    if role == _PRIVATE:
         if data.unit is not None:
             check_named(frame, data.unit, "the column of unit ids with --unit", role=role)
         check(extra_allowed=False)
@@ -242,17 +250,12 @@ def percent(share: float) -> str:
 
 
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
-MOST_IN_MEMORY = 1 / 8
+_MOST_IN_MEMORY = 1 / 8
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
 _SPELLINGS = (
     *("0", "1", "no", "yes", "No", "Yes", "NO", "YES", "n", "y", "N", "Y"),
     *("false", "true", "False", "True", "FALSE", "TRUE"),
 )
-#: Share of the private targets below which the run asks whether this is the column, or the bounds.
-_FEW = 0.5
-#: Kinds of dates whose order of day and month the cells leave open.
-_DATES = ("day-first", "month-first")
-_RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 
 @dataclass(frozen=True)
@@ -329,30 +332,31 @@ class RunInputs:
         self.schema, self.public, not_public = public_table(data, watch)
         self._names = declared_names(data, self.schema)
         self.classes = self._names if data.kind == "class" else ()
-        encoding = self.schema.encoding(self.public, role=PUBLIC)
+        encoding = self.schema.encoding(self.public, role=_PUBLIC)
         self.X_public: FloatArray = encoding.matrix
         self.cells: dict[str, TableCells] = {}
-        self._keep_cells(PUBLIC, TableCells.of(encoding))
-        self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
-        known = {} if data.public_features else {PUBLIC: self.X_public}
-        known |= {} if self.test is None else {TEST: self.test.X}
+        self._keep_cells(_PUBLIC, TableCells.of(encoding))
+        self.test = None if evaluate is None else self._labelled(evaluate, _TEST)[0]
+        known = {} if data.public_features else {_PUBLIC: self.X_public}
+        known |= {} if self.test is None else {_TEST: self.test.X}
         rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
         for place, role in enumerate(known):
             if rows.hold(place):
                 raise _refusal_of(role, evaluate)
         refuse_nowhere([name for name in not_public if name not in columns], "no file")
-        self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
+        # public rows by which the student's ONNX file is checked
+        self.public = self.public.head(1000).copy()  # the others are needed no more
 
     def settle(self, role: str) -> str:
         """Return why the table of a role is refused, nothing where most cells of all columns fit,
         or may be as they are; tell of other misfits, and of what counts as missing, or as
         "other"."""
-        known = role == PUBLIC and self._data.schema_file is not None
+        known = role == _PUBLIC and self._data.schema_file is not None
         # a public table fits the encoding that was made of it
-        expected = None if known else self.cells[PUBLIC]
+        expected = None if known else self.cells[_PUBLIC]
         accepted, found = self._data.accept_unseen, self.cells[role]
-        return settled_cells(self.schema, found, self._watch, role, accepted, expected)
+        return _settled_cells(self.schema, found, self._watch, role, accepted, expected)
 
     @property
     def n_columns(self) -> int:
@@ -360,9 +364,9 @@ class RunInputs:
         return len(self.schema.feature_names)
 
     @property
-    def for_fit(self) -> dict[str, Any]:
+    def for_fit(self) -> Json:
         """What a learner's fit takes: private records, public points, and what is learnt."""
-        data, given = self._data, dict[str, Any](X=self.private, y=None, X_public=self.X_public)
+        data, given = self._data, Json(X=self.private, y=None, X_public=self.X_public)
         if isinstance(self.private, LabelledTable):
             targets = self.private.targets
             y = object_array(self.classes)[targets] if self.classes else targets
@@ -399,17 +403,15 @@ class RunInputs:
             raw[one.name] = [*texts_of(self.public[one.name]), "", odd]
         frame = pd.DataFrame(raw, dtype=object)
         columns = [one.name for one in self.schema.features for _ in one.feature_names]
-        return RawRows(frame, self.schema.encode(frame, role=PUBLIC), columns)
+        return RawRows(frame, self.schema.encode(frame, role=_PUBLIC), columns)
 
-    def _read_private(
-        self, place: Path | str, vault: Path | None, rows: PrivateRows
-    ) -> tuple[str, ...]:
+    def _read_private(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
         if _goes_to_disk(place, self.n_columns):
             return self._read_to_disk(place, vault, rows)
-        table, frame = self._labelled(place, PRIVATE)
+        table, frame = self._labelled(place, _PRIVATE)
         self.private, units = table, table.units
         self.n_units = len(frame) if units is None else len(set(units))
         rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
@@ -417,15 +419,13 @@ class RunInputs:
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
 
-    def _read_to_disk(
-        self, place: Path | str, vault: Path | None, rows: PrivateRows
-    ) -> tuple[str, ...]:
+    def _read_to_disk(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read a table that is no local file that fits into memory: rows are encoded block by
         block, and kept in the vault."""
-        data, n_rows = self._data, estimated_rows(place, role=PRIVATE)
+        data, n_rows = self._data, estimated_rows(place, role=_PRIVATE)
         if data.kind != "class" or data.public_features:
-            raise ParameterError(
-                Parameter("private"),
+            raise refusal(
+                "private",
                 " is a table that is read block by block, and a number, several labels, or labels"
                 " that alone are private, are learnt from one local file that fits into memory;"
                 " give a part of it.",
@@ -435,7 +435,7 @@ class RunInputs:
             self.schema,
             self.classes,
             vault,
-            partial(self._keep_cells, PRIVATE),
+            partial(self._keep_cells, _PRIVATE),
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
@@ -449,7 +449,7 @@ class RunInputs:
         targets = targets_of(data, frame, self._names, schema, role=role)
         encoding = schema.encoding(frame, role=role)
         self._keep_cells(role, TableCells.of(encoding))
-        if role == PRIVATE and data.unit is not None:
+        if role == _PRIVATE and data.unit is not None:
             units = unit_ids(frame, data.unit, role=role)
         return LabelledTable(encoding.matrix, targets, units), frame
 
@@ -460,7 +460,7 @@ class RunInputs:
         if problem:
             raise DataError(problem)
 
-    def _ids_of(self, frame: pd.DataFrame) -> tuple[str, ...]:
+    def _ids_of(self, frame: pd.DataFrame) -> Names:
         """Return the columns that were taken for ids and have values in more than one row, none
         where the unit is declared."""
         ids = [one.column.name for one in self.schema.inferred if one.identifier]
@@ -488,22 +488,22 @@ def check_files(spec: RunSpec) -> None:
         ("target", data.target, "the column to learn"),
     ):
         if not given:
-            raise ParameterError(Parameter(name), f" is missing; give {what}.")
-    private = checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
-    for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
+            raise refusal(name, f" is missing; give {what}.")
+    private = checked_source(spec.private, role=_PRIVATE)  # which may be larger than memory
+    for role, place in ((_PUBLIC, data.points), (_TEST, evaluate)):
         if place is None:
             continue
         found = checked_source(place, role=role, whole=True)
-        if found.shares_file(private) and not (role == PUBLIC and data.public_features):
+        if found.shares_file(private) and not (role == _PUBLIC and data.public_features):
             raise _refusal_of(role, evaluate)
 
 
 def _refusal_of(role: str, evaluate: Path | str | None) -> DataError:
     """Return the refusal of the public or the test table, which holds private rows."""
-    where, why = PUBLIC, "public rows are published, so give rows that are known to everybody. If"
+    where, why = _PUBLIC, "public rows are published, so give rows that are known to everybody. If"
     why += " labels alone are private, set data.public_features=true"
-    if role == TEST:
-        where = f"{TEST} {shown_place(evaluate)!r}"
+    if role == _TEST:
+        where = f"{_TEST} {shown_place(evaluate)!r}"
         why = "metrics are exact and have no price, so give public labelled records with --evaluate"
     return DataError(
         f"The {where} holds rows of the private file, more of them than chance explains; {why}."
@@ -533,7 +533,7 @@ def refuse_nowhere(dropped: Sequence[str], where: str) -> None:
         )
 
 
-def declared_names(data: DataSpec, schema: Schema) -> tuple[Any, ...]:
+def declared_names(data: DataSpec, schema: Schema) -> Values:
     """Return the declared classes; or how labels are written, by turns not there, and there."""
     declared = data.classes if data.classes is not None else schema.classes
     if data.kind == "number":
@@ -547,8 +547,8 @@ def declared_names(data: DataSpec, schema: Schema) -> tuple[Any, ...]:
             " number, its bounds with --bounds LOW,HIGH."
         )
     if len(check_classes(declared)) != 2 and data.kind == "labels":
-        raise ParameterError(
-            Parameter("classes"),
+        raise refusal(
+            "classes",
             f" are {', '.join(map(str, declared))}; of several labels give two spellings, of one"
             " that is not there and of one that is, such as no,yes.",
         )
@@ -572,8 +572,8 @@ def _goes_to_disk(place: Path | str, width: int) -> bool:
     disk: where memory could become short, and wherever it is not one local file."""
     if not is_local_file(place):
         return True
-    matrix = 8 * width * estimated_rows(place, role=PRIVATE)
-    return max(matrix, GROWTH * source_of(place).size()) > MOST_IN_MEMORY * memory_bytes()
+    matrix = 8 * width * estimated_rows(place, role=_PRIVATE)
+    return max(matrix, GROWTH * source_of(place).size()) > _MOST_IN_MEMORY * memory_bytes()
 
 
 def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
@@ -586,7 +586,7 @@ def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, li
     DataError
         If the file or the schema cannot be read, or they do not fit.
     """
-    frame = read_table(data.points or "", role=PUBLIC, encoding=data.encoding)
+    frame = read_table(data.points or "", role=_PUBLIC, encoding=data.encoding)
     for target in data.target:
         if target in frame.columns and not data.public_features:
             watch.note(
@@ -595,7 +595,7 @@ def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, li
                 private=False,
             )
     not_public = [name for name in data.drop if name not in frame.columns]
-    return *schema_of(data, frame, PUBLIC, watch), not_public
+    return *schema_of(data, frame, _PUBLIC, watch), not_public
 
 
 def schema_of(
@@ -630,7 +630,7 @@ def schema_of(
     return schema, frame
 
 
-def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -> Schema:
+def _with_kinds(schema: Schema, kinds: JsonView, frame: pd.DataFrame) -> Schema:
     """Return a schema whose columns of these names are of declared kinds; none of them is an id."""
     missing = [name for name in kinds if name not in frame.columns]
     if missing:
@@ -638,8 +638,9 @@ def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -
             f"The public file has no {name_columns(missing)}, of which a kind is declared; spell"
             " columns as the file does."
         )
+    # Kinds of dates whose order of day and month the cells leave open.
     columns = {
-        name: {"kind": "date", "format": kind} if kind in _DATES else kind
+        name: {"kind": "date", "format": kind} if kind in ("day-first", "month-first") else kind
         for name, kind in kinds.items()
     }
     own = Schema.from_json({"columns": columns}, public=frame[[*kinds]]).columns
@@ -652,7 +653,7 @@ def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -
 
 
 def targets_of(
-    data: DataSpec, frame: pd.DataFrame, names: tuple[Any, ...], schema: Schema, *, role: str
+    data: DataSpec, frame: pd.DataFrame, names: Values, schema: Schema, *, role: str
 ) -> AnyArray:
     """Return the targets of a table: classes as indices, labels as 0 and 1, or numbers; private
     numbers as texts, with a point. A comma is read where a column of the schema has one.
@@ -668,7 +669,7 @@ def targets_of(
     texts = texts_of(frame[data.target[0]])
     if schema.decimal_commas:
         texts = np.array([*map(with_point, texts)], dtype=object)
-    if role == PRIVATE:
+    if role == _PRIVATE:
         return texts
     numbers = _numbers_of(texts)
     rows = np.flatnonzero(~np.isfinite(numbers))
@@ -699,7 +700,9 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
         f"Of the private targets {without:,} are no numbers, whose records are left out, and"
         f" {beyond:,} lie beyond the bounds and are cut to them"
     )
-    if without + beyond > _FEW * len(numbers):
+    # Share of the private targets below which the run asks whether this is the column, or the
+    # bounds.
+    if without + beyond > 0.5 * len(numbers):
         yield Caution(
             "target",
             f"{said}; check that {shown(data.target[0])} is the column, with decimal points, and"
@@ -710,20 +713,20 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
         watch.note(f"{said}.", private=True)
 
 
-BLOCK_ROWS = 2**16
+_BLOCK_ROWS = 2**16
 #: Places of which each unit marks one; how many are marked shows about how many units there are.
 _PLACES = 2**26
 
 
 #: Of a private table that is too large for memory: the table, None where it was only looked at;
 #: about how many units it has, private; and its columns.
-_StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
+_StoredRecords = tuple[StoredTable | None, int, Names]
 
 
 def read_to_disk(
     data: DataSpec,
     schema: Schema,
-    classes: tuple[Any, ...],
+    classes: Values,
     vault: Path | None,
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
@@ -767,21 +770,20 @@ def read_to_disk(
             writer = TableWriter(vault, *public)
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
-            key = partition_key(vault)
-            partition = KeyedHashPartition(1, key)
-        cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
-        for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS, encoding=data.encoding):
+            partition = KeyedHashPartition(1, partition_key(vault))
+        cells, units, columns = TableCells(), _UnitCount(), Names()
+        for frame in table_blocks(place, role=_PRIVATE, rows=_BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))
-                _check_labelled_columns(data, frame, schema, role=PRIVATE)
-            index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
+                _check_labelled_columns(data, frame, schema, role=_PRIVATE)
+            index = class_indices(frame, data.target[0], classes, role=_PRIVATE, first_row=first)
             rows, odd = schema.compact(frame)
             cells.add(odd, len(frame))
             digests = None
             if data.unit is not None and partition is not None:
                 digests = partition.digests(
-                    unit_ids(frame, data.unit, role=PRIVATE, first_row=first)
+                    unit_ids(frame, data.unit, role=_PRIVATE, first_row=first)
                 )
                 units.add(digests)
             if beside is not None:
@@ -805,7 +807,7 @@ def read_to_disk(
     return table, n_units, columns
 
 
-def _identity(read: list[str], schema: Schema, classes: tuple[Any, ...], unit: str | None) -> str:
+def _identity(read: list[str], schema: Schema, classes: Values, unit: str | None) -> str:
     """Return a digest of all that shapes the rows; private, as it depends on the files."""
     named = [*read, unit, list(classes), schema.to_json()]
     return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()
@@ -815,14 +817,14 @@ def _identity(read: list[str], schema: Schema, classes: tuple[Any, ...], unit: s
 def _kept_whole(place: Place, vault: Path | None) -> Iterator[TableSource]:
     """Refuse files that change while they are read; of what is refused no table stays."""
     # what is reported of the files is reported before they are read
-    source = source_of(place, role=PRIVATE)
+    source = source_of(place, role=_PRIVATE)
     before = source.signatures()
     try:
         yield source
-        if source_of(place, role=PRIVATE).signatures() != before:
+        if source_of(place, role=_PRIVATE).signatures() != before:
             raise DataError(
-                f"The {PRIVATE} {source.shown!r} was changed while it was read; repeat once nothing"
-                " writes to it."
+                f"The {_PRIVATE} {source.shown!r} was changed while it was read; repeat once"
+                " nothing writes to it."
             )
     except DataError:
         if vault is not None:
@@ -908,7 +910,7 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        problem = settled_cells(schema, cells, Watch(), PRIVATE, data.accept_unseen)
+        problem = _settled_cells(schema, cells, Watch(), _PRIVATE, data.accept_unseen)
         if problem:
             raise DataError(problem)
 
@@ -975,7 +977,7 @@ def check_tables(spec: RunSpec, watch: Watch | None = None) -> Json:
     if inputs.classes and isinstance(table, LabelledTable):
         found = np.bincount(table.targets, minlength=len(inputs.classes))
         counts = dict(zip(map(str, inputs.classes), found.tolist(), strict=True))
-    private, public = inputs.cells[PRIVATE], inputs.cells[PUBLIC]
+    private, public = inputs.cells[_PRIVATE], inputs.cells[_PUBLIC]
     columns = [
         {
             "name": one.name,

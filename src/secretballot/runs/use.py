@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, FloatArray, Json
-from secretballot._validation import name_columns, shown
+from secretballot._typing import AnyArray, FloatArray, Json, Names
+from secretballot._validation import name_columns, refusal, shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
-from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.learners.table import PrivateRows
 from secretballot.report.certificate_models import CERTIFICATE_FILE, total_price
 from secretballot.report.metrics import (
@@ -44,7 +44,7 @@ from secretballot.runs.tables import (
     targets_of,
 )
 
-STUDENT, SCHEMA = "student.onnx", "schema.json"
+STUDENT, _SCHEMA = "student.onnx", "schema.json"
 
 
 def release_of(path: Path) -> Path:
@@ -82,15 +82,15 @@ def _read_student(path: Path) -> tuple[OnnxStudent, Schema]:
             f"The folder {str(folder)!r} holds no {STUDENT}; give another release, as labels alone"
             " have none, and a run may leave it out."
         )
-    if not (file.parent / SCHEMA).exists():
+    if not (file.parent / _SCHEMA).exists():
         raise DataError(
-            f"{str(file.parent)!r} has no {SCHEMA}, as its student was fitted to arrays or"
+            f"{str(file.parent)!r} has no {_SCHEMA}, as its student was fitted to arrays or"
             " frames; read it in Python with secretballot.load_student."
         )
-    return load_student(file), Schema.read(file.parent / SCHEMA)
+    return load_student(file), Schema.read(file.parent / _SCHEMA)
 
 
-ROLE = "labelled file"
+_ROLE = "labelled file"
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ def evaluate(
         If a file cannot be read, or the students are of different classes; if the table holds rows
         of the private file of a run that is given by its folder: the figures would be private.
     """
-    certificate_in = certificate_of if just_made else verified_certificate
+    certificate_in = _certificate_of if just_made else verified_certificate
     certificates = [certificate_in(path) for path in releases]
     named = DataSpec.of_tree({"encoding": encoding}).encoding
-    frame = read_table(table, role=ROLE, encoding=named)
+    frame = read_table(table, role=_ROLE, encoding=named)
     students = [_read_student(path) for path in releases]
     target = tuple(target) or students[0][1].target
     if not target:
-        raise ParameterError(
-            Parameter("target"),
+        raise refusal(
+            "target",
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
@@ -182,11 +182,11 @@ def evaluate(
     classes, cautions = certificates[0]["released"]["classes"], list[str]()
     found, first = list[_EvaluatedRelease](), None
     for path, certificate, (student, schema) in zip(releases, certificates, students, strict=True):
-        encoded = schema.encoding(frame, role=ROLE)
+        encoded = schema.encoding(frame, role=_ROLE)
         cautions += [] if just_made else _cautions_of_private_rows(path, schema, table, encoded)
         worst = misfits(schema, TableCells.of(encoded))[:1]
         cautions += [
-            f"Column {shown(one.column.name)} of the {ROLE}: {one.words}."
+            f"Column {shown(one.column.name)} of the {_ROLE}: {one.words}."
             for one in worst
             if one.share > STOPS
         ]
@@ -208,7 +208,7 @@ def _truth(
     certificates: Sequence[Json],
     schema: Schema,
     frame: pd.DataFrame,
-    target: tuple[str, ...],
+    target: Names,
 ) -> AnyArray:
     """Return the targets of the rows, which all releases must be about."""
     released, bounds = certificates[0]["released"], certificates[0]["public"].get("bounds")
@@ -221,14 +221,14 @@ def _truth(
                 " students of the same classes, and of numbers or several labels give one alone."
             )
     if classes and len(target) > 1:
-        raise ParameterError(
-            Parameter("target"),
+        raise refusal(
+            "target",
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
     if classes:
-        return class_indices(frame, target[0], classes, role=ROLE)
+        return class_indices(frame, target[0], classes, role=_ROLE)
     data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
-    return targets_of(data, frame, declared_names(data, schema), schema, role=ROLE)
+    return targets_of(data, frame, declared_names(data, schema), schema, role=_ROLE)
 
 
 def _cautions_of_private_rows(
@@ -248,7 +248,7 @@ def _cautions_of_private_rows(
     if isinstance(data.private, Path) and not os.path.lexists(data.private):
         return [
             f"The private file of {str(path)!r} is not where it was, so its rows were not looked"
-            f" for in the {ROLE}."
+            f" for in the {_ROLE}."
         ]
     for block in table_blocks(data.private or "", role=role, encoding=data.encoding):
         units = None if data.unit is None else unit_ids(block, data.unit, role=role)
@@ -256,7 +256,7 @@ def _cautions_of_private_rows(
         rows.add(X, None if units is None else pd.util.hash_array(units))
     if rows.hold(0):
         raise DataError(
-            f"The {ROLE} {shown_place(table)!r} holds rows of the private file of {str(path)!r},"
+            f"The {_ROLE} {shown_place(table)!r} holds rows of the private file of {str(path)!r},"
             " more of them than chance explains, so the figures would be private; give public rows."
         )
     return []
@@ -279,7 +279,7 @@ def verified_certificate(path: Path) -> Json:
     return dict(verification.certificate)
 
 
-def certificate_of(path: Path) -> Json:
+def _certificate_of(path: Path) -> Json:
     """Return the certificate of a release, as it is."""
     return read_certificate(release_of(path) / CERTIFICATE_FILE)
 

@@ -29,11 +29,21 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import joblib
 import numpy as np
-import numpy.typing as npt
 import sklearn
+from sklearn.utils.extmath import row_norms
 
 from secretballot._seeded import ALONE, seed_of
-from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray, IntArray, Matrix
+from secretballot._typing import (
+    AnyArray,
+    BoolArray,
+    Classifier,
+    CountArray,
+    FloatArray,
+    IntArray,
+    JsonView,
+    Matrix,
+    Progress,
+)
 from secretballot._validation import check_count, shown
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
@@ -41,25 +51,17 @@ from secretballot.data.stored import StoredShards
 from secretballot.data.tally import check_classes
 from secretballot.drafts import sweep_drafts
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.foreign_code import isolated, one_thread, result_of, result_once_seeded
+from secretballot.foreign_code import isolated, one_thread, result_of
 from secretballot.named_learners import check_learner
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
-from secretballot.teachers.rows import (
-    as_table,
-    block_bounds,
-    is_sparse,
-    n_rows,
-    row_block,
-    take_rows,
-)
+from secretballot.teachers.rows import as_table, block_bounds, n_rows, row_block, take_rows
 from secretballot.teachers.votes import vote_margins
 from secretballot.vault import make_vault, read_secret, write_secret
 
-T = TypeVar("T")
-Progress = Callable[[int, int], None]
+_T = TypeVar("_T")
 
 #: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
-Part = tuple[Any, IntArray]
+_Part = tuple[Any, IntArray]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Recipe:
     teacher: Any
     random_state: int
     seeds: Mapping[str, int]
-    settings: Mapping[str, Any]
+    settings: JsonView
 
     @classmethod
     def of(cls, teacher: Any, random_state: int) -> "Recipe":
@@ -122,12 +124,12 @@ class Shards:
         sizes = np.bincount(shards, minlength=n_teachers)
         self._rows = np.split(order, np.cumsum(sizes)[:-1])
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> _Part:
         """Return a copy of one shard's rows and labels."""
         rows = self._rows[number]
         return take_rows(self._X, rows), self._y[rows]
 
-    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
+    def loader(self, number: int, *, send: bool) -> Callable[[], _Part]:
         """Return what holds one shard."""
         return partial(tuple, self.part(number))
 
@@ -165,7 +167,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     return alone(fit, seed_of(recipe.random_state, number), recipe.settings)
 
 
-def alone(work: Callable[[], T], seed: int, settings: Mapping[str, Any]) -> T | None:
+def alone(work: Callable[[], _T], seed: int, settings: JsonView) -> _T | None:
     """Return what a learner makes of its own part, in silence and with global random states of its
     own; None where it fails.
 
@@ -183,14 +185,30 @@ def alone(work: Callable[[], T], seed: int, settings: Mapping[str, Any]) -> T | 
         If the machine failed, and not the learner.
     """
 
-    def isolated_work() -> T:
+    def isolated_work() -> _T:
         with isolated(seed, settings):
             return work()
 
-    return result_once_seeded(isolated_work)
+    return _result_once_seeded(isolated_work)
 
 
-def trained(
+def _result_once_seeded(work: Callable[[], _T]) -> _T | None:
+    """Return `result_of` the work, done again where it was the first to import torch.
+
+    Torch's generators can be seeded for a step only once torch is there: what a step drew from them
+    before would depend on whether it was the first.
+
+    Raises
+    ------
+    ResourceError
+        As `result_of` does.
+    """
+    imported = "torch" in sys.modules
+    result = result_of(work)
+    return result if imported or "torch" not in sys.modules else result_of(work)
+
+
+def _trained(
     recipe: Recipe,
     source: ShardSource,
     numbers: Sequence[int],
@@ -233,7 +251,7 @@ def trained(
 
 
 def _train_unit(
-    numbers: Sequence[int], loaders: Sequence[Callable[[], Part]], recipe: Recipe, n_slots: int
+    numbers: Sequence[int], loaders: Sequence[Callable[[], _Part]], recipe: Recipe, n_slots: int
 ) -> list[tuple[int, Any]]:
     """Return (number, teacher or None) for teachers that are trained at once.
 
@@ -253,7 +271,7 @@ def _train_unit(
     fit_shards = type(learners[0]).fit_shards
     # one that cannot be learned gets the fixed vote, and must not stop the others of its stack
     filled = [part if _can_be_learned(part[1]) else None for part in parts]
-    models = each_slot(
+    models = _each_slot(
         lambda kept: list(fit_shards(learners, kept)),
         [*filled, *[None] * (n_slots - len(filled))],
         seed_of(recipe.random_state, numbers[0], 2),
@@ -267,14 +285,14 @@ def _slots_of(teacher: Any, source: ShardSource) -> int:
     if not all(callable(getattr(teacher, name, None)) for name in ("slots", "fit_shards")):
         return 1
     width = int(source.part(0)[0].shape[1])
-    return result_once_seeded(lambda: int(teacher.slots(width, source.n_teachers))) or 1
+    return _result_once_seeded(lambda: int(teacher.slots(width, source.n_teachers))) or 1
 
 
-def each_slot(
-    work: Callable[[Sequence[Any]], list[T | None]],
+def _each_slot(
+    work: Callable[[Sequence[Any]], list[_T | None]],
     slots: Sequence[Any],
     seed: int,
-    settings: Mapping[str, Any],
+    settings: JsonView,
 ) -> list[Any]:
     """Return what the work makes of every slot, as `alone`, None for the empty ones and those that
     make it fail."""
@@ -295,14 +313,14 @@ def each_slot(
 
 
 def ballots(
-    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    ask: Callable[[Recipe, int, Any, Any, Any], _T],
     teacher: Any,
     source: ShardSource,
     X_public: Any,
     *,
     random_state: int = 0,
     progress: Progress | None = None,
-) -> Iterator[T]:
+) -> Iterator[_T]:
     """Yield what a teacher of every shard says of the public points.
 
     Parameters
@@ -371,7 +389,7 @@ def numbers_of_shard(recipe: Recipe, number: int, X: Any, y: FloatArray, points:
         # the seed is the teacher's own: a ballot depends on no other shard
         seed = seed_of(recipe.random_state, number, 3)
         found = alone(
-            lambda: predicted(recipe.fresh(number).fit(rows, targets), points, 0),
+            lambda: _predicted(recipe.fresh(number).fit(rows, targets), points, 0),
             seed,
             recipe.settings,
         )
@@ -383,14 +401,14 @@ def _named_points(
 ) -> tuple[BoolArray, FloatArray]:
     """Return which points a learner of this shard gives the label, and how sure it is of that."""
     model = recipe.fresh(number).fit(X, has)
-    sure = labels = predicted(model, points, 2)
+    sure = labels = _predicted(model, points, 2)
     if hasattr(model, "predict_proba"):
         shares = np.asarray(model.predict_proba(points), dtype=np.float64)
         sure = shares[:, list(model.classes_).index(1)]
     return labels == 1, sure
 
 
-def predicted(model: Any, points: Any, n_classes: int) -> Any:
+def _predicted(model: Any, points: Any, n_classes: int) -> Any:
     """Return what a learner predicts at points, shape (n_points,): class indices, int64; of 0
     classes numbers, float64.
 
@@ -433,7 +451,7 @@ _LARGEST = 1e-6 * float(_DOUBLE.max)
 _LinearForm = tuple[FloatArray, FloatArray, tuple[int, ...]]
 
 
-class LinearStack:
+class _LinearStack:
     """Linear teachers that see the same columns and the same classes, stacked: their votes are
     counted by one matrix product per block, as their own `predict` would cast them.
 
@@ -456,7 +474,7 @@ class LinearStack:
         self._offset = np.array([np.abs(one).max() for one in biases])
 
     @classmethod
-    def gather(cls, models: Mapping[int, Any], n_classes: int) -> list["LinearStack"]:
+    def gather(cls, models: Mapping[int, Any], n_classes: int) -> list["_LinearStack"]:
         """Return stacks of the linear teachers among `models`."""
         groups: dict[Any, dict[int, _LinearForm]] = {}
         for number, model in models.items():
@@ -494,7 +512,7 @@ class LinearStack:
             scores = np.asarray(block @ self._weights) + self._bias
             votes, distance = self._votes_and_distances(scores)
             # greater, rather than not less: a value that is not a number is unsure too
-            bound = self._error_bound(_row_norms(block), block.shape[1])
+            bound = self._error_bound(row_norms(block), block.shape[1])
             sure = np.asarray((distance > bound).all(axis=0))
         for place, index in enumerate(self._classes):
             counts[:, index] += np.count_nonzero(votes[:, sure] == place, axis=1)
@@ -504,9 +522,9 @@ class LinearStack:
         # around the teachers alone: it takes longer than the product for one row
         with one_thread(), isolated(seed_of(poll.random_state), poll.settings):
             for teacher in np.flatnonzero(~sure).tolist():
-                counts[every_row, predicted(models[teacher], block.copy(), counts.shape[1])] += 1
+                counts[every_row, _predicted(models[teacher], block.copy(), counts.shape[1])] += 1
 
-    def _votes_and_distances(self, scores: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+    def _votes_and_distances(self, scores: FloatArray) -> tuple[AnyArray, FloatArray]:
         """Return votes as places in the classes, and how far each is from another, shapes (rows,
         teachers)."""
         if self._n_decisions == 1:
@@ -527,8 +545,7 @@ class LinearStack:
         """
         size = row_norms[:, None] * self._norm + self._offset
         error = 4 * (width + 10) * (float(_DOUBLE.eps) * size + float(_DOUBLE.tiny))
-        grown = np.maximum(size, row_norms[:, None])
-        return np.where(grown < _LARGEST, error, np.inf)
+        return np.where(np.maximum(size, row_norms[:, None]) < _LARGEST, error, np.inf)
 
 
 def _linear_form(model: Any) -> _LinearForm | None:
@@ -547,11 +564,6 @@ def _linear_form(model: Any) -> _LinearForm | None:
     if weights.dtype != np.float64 or not (np.isfinite(weights).all() and np.isfinite(bias).all()):
         return None
     return weights, bias, tuple(int(value) for value in classes)
-
-
-def _row_norms(block: Any) -> FloatArray:
-    squares = block.multiply(block).sum(axis=1) if is_sparse(block) else (block * block).sum(axis=1)
-    return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
 
 
 class Poll(NamedTuple):
@@ -573,7 +585,7 @@ class Poll(NamedTuple):
     n_classes: int
     block_rows: int
     random_state: int
-    settings: Mapping[str, Any]
+    settings: JsonView
 
     def no_votes(self) -> CountArray:
         """Return counts of 0, of shape (n_queries, n_classes)."""
@@ -583,14 +595,6 @@ class Poll(NamedTuple):
         """Yield copies of consecutive rows, and their places."""
         for start, stop in block_bounds(n_rows(self.X), self.block_rows):
             yield slice(start, stop), row_block(self.X, start, stop)
-
-
-def _fixed_vote(number: int, n_classes: int) -> int:
-    """Return the class for which a teacher that could not be trained always votes.
-
-    A rule that reads no data.
-    """
-    return number % n_classes
 
 
 def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> CountArray:
@@ -616,23 +620,20 @@ def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> Coun
         # a teacher's randomness follows from its number, not from who was asked before it
         work, seed = partial(_votes_on_all, model, poll), seed_of(poll.random_state, number, 1)
         votes = None if model is None else alone(work, seed, poll.settings)
-        # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
-        # private
-        counts[every_row, _fixed_vote(number, poll.n_classes) if votes is None else votes] += 1
+        # a teacher that cannot vote still casts one vote, for a class that its number fixes: how
+        # many failed is private
+        counts[every_row, number % poll.n_classes if votes is None else votes] += 1
     return counts
 
 
-def _votes_on_all(model: Any, poll: Poll) -> npt.NDArray[Any]:
+def _votes_on_all(model: Any, poll: Poll) -> AnyArray:
     votes = np.empty(n_rows(poll.X), dtype=np.min_scalar_type(poll.n_classes))
     for rows, block in poll.blocks():
-        votes[rows] = predicted(model, block, poll.n_classes)
+        votes[rows] = _predicted(model, block, poll.n_classes)
     return votes
 
 
-_FLUSH_SECONDS = 2.0
-
-
-class TeacherStore:
+class _TeacherStore:
     """Finished teachers of one run, under `vault`/teachers, so that an interrupted run resumes
     where it stopped.
 
@@ -675,17 +676,17 @@ class TeacherStore:
     def add(self, number: int, model: Any) -> None:
         """Keep one teacher; it reaches the disk within two seconds of fitting or at `flush`."""
         self._waiting[number] = model
-        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+        if time.monotonic() - self._flushed > 2.0:
             self.flush()
 
     def flush(self) -> None:
         """Write every waiting teacher to the disk."""
         waiting, self._waiting = self._waiting, {}
-        content = pickled_model(waiting)
+        content = _pickled_model(waiting)
         self._flushed = time.monotonic()
         if waiting and content is not None:
             place = self._folder / f"{self._binding[:16]}-{min(waiting):06d}.teachers"
-            write_secret(place, bound(content, self._binding))
+            write_secret(place, _bound(content, self._binding))
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         # Whatever is wrong with the file, the teachers can be trained again.
@@ -694,7 +695,7 @@ class TeacherStore:
         return {}
 
 
-def bound(payload: bytes, binding: str) -> bytes:
+def _bound(payload: bytes, binding: str) -> bytes:
     """Return a pickled value as a file holds it: behind its digest, and that of what it depends
     on."""
     return f"{binding} {hashlib.sha256(payload).hexdigest()}\n".encode() + payload
@@ -703,10 +704,10 @@ def bound(payload: bytes, binding: str) -> bytes:
 def _value_in(content: bytes | None, binding: str) -> Any:
     """Return the value of a file, None where it is damaged or depends on something else."""
     _, _, payload = (content or b"").partition(b"\n")
-    return pickle.loads(payload) if content == bound(payload, binding) else None
+    return pickle.loads(payload) if content == _bound(payload, binding) else None
 
 
-def pickled_model(model: Any) -> bytes | None:
+def _pickled_model(model: Any) -> bytes | None:
     """Return a pickled model; None where it cannot be pickled, and is trained again in the next
     run."""
     try:
@@ -777,10 +778,10 @@ class TeacherEnsemble:
         self._workers = workers
 
     @cached_property
-    def _stacks(self) -> list[LinearStack]:
+    def _stacks(self) -> list[_LinearStack]:
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
-        return LinearStack.gather(dict(enumerate(self._teachers)), self.n_classes)
+        return _LinearStack.gather(dict(enumerate(self._teachers)), self.n_classes)
 
     @classmethod
     def fit(
@@ -842,14 +843,14 @@ class TeacherEnsemble:
         store, finished = None, dict[int, Any]()
         if kept is not None and (learner := learner_identity(recipe.teacher)) is not None:
             about = learner, random_state, n_teachers, n_classes
-            store = TeacherStore(kept[0], _binding_of([kept[1], *about]))
+            store = _TeacherStore(kept[0], _binding_of([kept[1], *about]))
             finished = store.load()
         # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
         waiting = [number for number in range(n_teachers) if number not in finished]
         if progress is not None and finished:
             progress(len(finished), n_teachers)
-        models = trained(recipe, source, waiting, workers, send=send_shards)
+        models = _trained(recipe, source, waiting, workers, send=send_shards)
         # an interrupted fit keeps what it has; the same call goes on from there
         try:
             # closed at once where one of these raises, which takes back what waits elsewhere
@@ -960,13 +961,13 @@ class TeacherEnsemble:
         DataError
             If a teacher cannot be pickled.
         """
-        payload = pickled_model((self._teachers, self.n_classes, self._random_state, about))
+        payload = _pickled_model((self._teachers, self.n_classes, self._random_state, about))
         if payload is None:
             raise DataError(
                 "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
                 " learner."
             )
-        return bound(payload, _binding_of(["kept"]))
+        return _bound(payload, _binding_of(["kept"]))
 
     @classmethod
     def unpacked(cls, content: bytes) -> "tuple[TeacherEnsemble, Any] | None":

@@ -6,9 +6,9 @@ shards, teachers and votes. This process alone holds the ledger, draws noise and
 A task never raises: an executor would write the exception, and with it what a learner quotes of its
 records, into logs and tracebacks, and might try the task again until a machine's failure looked
 like something else. It returns an error of ours, without traceback or cause, in place of its
-result. Everything private that goes in and out is a `Packed`, whose repr, which executors do print,
-shows nothing. A cluster runs a task whose worker died again, from the same arguments and seeds, so
-that its result is the same.
+result. Everything private that goes in and out is packed, with a repr, which executors do print,
+that shows nothing. A cluster runs a task whose worker died again, from the same arguments and
+seeds, so that its result is the same.
 """
 
 import os
@@ -34,31 +34,24 @@ from joblib.externals.loky.cloudpickle_wrapper import dumps
 
 from secretballot import __version__
 from secretballot._seeded import ALONE
-from secretballot._validation import shown
-from secretballot.exceptions import (
-    DataError,
-    Parameter,
-    ParameterError,
-    ResourceError,
-    SecretBallotError,
-)
+from secretballot._typing import Values
+from secretballot._validation import refusal, shown
+from secretballot.exceptions import DataError, ResourceError, SecretBallotError
 from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 LOCAL = "local"
 _ENGINES = r"local|dask|ray|dask(?:\+tls)?://\S+:([0-9]{1,5})"
 _CONNECT_SECONDS = 15.0  # that a cluster may take to answer at first
 _LOOK_SECONDS = 60.0  # how often one that waits looks whether there is anybody to wait for
-_AHEAD = 8  # tasks that wait or run, for each that can run: enough to keep every worker busy
 _RAY_RETRIES = 3  # how often Ray runs a task again whose worker died
-_IDLE_SECONDS = 60  # after which a worker process that has nothing to do ends
 
 #: Names and versions that must be the same on every worker.
-Versions = tuple[tuple[str, str], ...]
+_Versions = tuple[tuple[str, str], ...]
 
 
-class Packed:
+class _Packed:
     """A pickled value that shows nothing of itself.
 
     Executors pass their own pickles of arrays on as read-only memory, in which some learners cannot
@@ -71,7 +64,7 @@ class Packed:
         self._content = content
 
     @classmethod
-    def of(cls, value: Any) -> "Packed":
+    def of(cls, value: Any) -> "_Packed":
         """Return the value packed.
 
         Raises
@@ -103,7 +96,7 @@ class Packed:
         return "Packed(<private>)"
 
 
-def versions_here() -> Versions:
+def _versions_here() -> _Versions:
     """Return the versions in this process that decide what a teacher, or a record's vector,
     becomes."""
     found = {"Python": platform.python_version(), "secretballot": __version__}
@@ -113,17 +106,17 @@ def versions_here() -> Versions:
     return tuple(found.items())
 
 
-def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | SecretBallotError:
+def _run_task(versions: _Versions, own: _Packed, shared: _Packed) -> _Packed | SecretBallotError:
     """Return the packed result of a task, or what ends the run.
 
     Parameters
     ----------
     versions : tuple
         Of the process that hands out the work. A worker of others would train other teachers.
-    own, shared : Packed
+    own, shared : _Packed
         (function, its first arguments), and its last arguments, which all tasks share.
     """
-    found = dict(versions_here())
+    found = dict(_versions_here())
     other = [
         f"{name} {found.get(name, 'missing')} where this program has {version}"
         for name, version in versions
@@ -137,7 +130,7 @@ def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Secret
         work, arguments = own.value()
         # alone: threads of one worker would put back each other's number of threads
         with ALONE, one_thread():
-            return Packed.of(work(*arguments, *shared.value()))
+            return _Packed.of(work(*arguments, *shared.value()))
     except (DataError, ResourceError) as error:
         # a new one: it has no traceback, and no cause
         return type(error)(str(error))
@@ -196,8 +189,8 @@ class Workers:
     stop: Callable[[Any, set[Future[Any]]], None] = _cancel_all
 
     def results(
-        self, work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *shared: Any
-    ) -> Generator[T, None, None]:
+        self, work: Callable[..., _T], tasks: Iterable[Values], *shared: Any
+    ) -> Generator[_T, None, None]:
         """Yield what a function returns for each task, in any order.
 
         Parameters
@@ -218,14 +211,15 @@ class Workers:
         """
         executor = _done_by(self.opened)
         waiting, running = iter(tasks), set[Future[Any]]()
-        common, most = Packed.of(shared), _AHEAD * (self.n_slots + 1)
-        versions = versions_here()
+        # eight tasks wait or run for each that can run: enough to keep every worker busy
+        common, most = _Packed.of(shared), 8 * (self.n_slots + 1)
+        versions = _versions_here()
         try:
             while True:
                 for task in islice(waiting, most - len(running)):
-                    given = versions, Packed.of((work, task)), common
+                    given = versions, _Packed.of((work, task)), common
                     with _interrupts_ignored():
-                        running.add(_done_by(partial(executor.submit, run_task, *given)))
+                        running.add(_done_by(partial(executor.submit, _run_task, *given)))
                 if not running:
                     return
                 for future in self._done_of(running):
@@ -250,7 +244,7 @@ class Workers:
                 raise ResourceError(as_sentence("the cluster has no worker left"))
 
 
-def _done_by(call: Callable[[], T]) -> T:
+def _done_by(call: Callable[[], _T]) -> _T:
     """Return what a call of the executor comes to; end the run with one sentence where it fails.
 
     Raises
@@ -293,8 +287,8 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
     if not (isinstance(engine, Executor) or _is_dask_client(engine)) and not (
         named and 0 < int(named[1] or 1) < 2**16
     ):
-        raise ParameterError(
-            Parameter("executor"),
+        raise refusal(
+            "executor",
             f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray', a"
             " distributed.Client, or an executor of concurrent.futures.",
         )
@@ -302,8 +296,8 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
         return
     is_number = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if not is_number or n_jobs == 0 or not isinstance(engine, str) or engine != LOCAL:
-        raise ParameterError(
-            Parameter("n_jobs"),
+        raise refusal(
+            "n_jobs",
             f" is {shown(n_jobs)}; give an integer other than 0, and none beside an engine, whose"
             " workers set how many work at once.",
         )
@@ -330,8 +324,9 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
         return None
     # Processes that are spawned, and that take what a script or a notebook defines: joblib's own,
     # so that others who use joblib here find them as they expect. No array is written to a file.
+    # a process that has nothing to do for a minute ends
     return Workers(
-        partial(get_memmapping_executor, n_workers, timeout=_IDLE_SECONDS, max_nbytes=None),
+        partial(get_memmapping_executor, n_workers, timeout=60, max_nbytes=None),
         n_workers,
         # at once: cancelled tasks would be in its way
         stop=lambda pool, tasks: pool.shutdown(wait=True, kill_workers=True),
@@ -359,7 +354,7 @@ def _connecting(engine: Any, library: str, start: str) -> Iterator[None]:
     except Exception as error:
         problem = f"and no {library} with a worker answers ({type(error).__name__}); {start}."
     shown_engine = engine if isinstance(engine, str) else f"a client of {library}"
-    raise ParameterError(Parameter("executor"), f" is {shown_engine!r}, {problem}")
+    raise refusal("executor", f" is {shown_engine!r}, {problem}")
 
 
 def _dask_workers(engine: Any) -> Workers:

@@ -16,8 +16,6 @@ from secretballot._typing import IntArray, Matrix
 from secretballot.core.partition import KeyedHashPartition, canonical_id
 from secretballot.exceptions import DataError, Parameter
 
-_INT32_MAX = np.iinfo(np.int32).max
-
 
 def as_table(X: Any) -> Any:
     """Return a frame, CSR matrix or array whose rows are records, of a type that no single row
@@ -76,7 +74,7 @@ def _own_form(part: Any) -> Any:
     """
     part.sum_duplicates()
     part.eliminate_zeros()
-    if max(part.nnz, *part.shape) <= _INT32_MAX:
+    if max(part.nnz, *part.shape) <= np.iinfo(np.int32).max:
         part.indices = part.indices.astype(np.int32, copy=False)
         part.indptr = part.indptr.astype(np.int32, copy=False)
     return part

@@ -13,8 +13,9 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot._seeded import own_global_states, public_seed, seed_of
-from secretballot._validation import check_count, named, shown
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot._typing import AnyArray, Json
+from secretballot._validation import check_count, named, refusal, shown
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import result_of
 
 _Tensors = dict[str, Any]
@@ -27,7 +28,6 @@ _STEADY_DRAWS = frozenset(
         *("rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
     ]
 )
-_TRIAL_STEPS = 2  # a poisoned slot has poisoned parameters from the second on
 _POISONS = (float("nan"), 1e38, float("-inf"))
 
 
@@ -47,7 +47,7 @@ def _import_torch() -> Any:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class _Recipe:
     """How a module is made and trained; public.
 
     Attributes
@@ -72,14 +72,14 @@ class Recipe:
 
 
 @dataclass(eq=False, repr=False)
-class Stack:
+class _Stack:
     """Copies of one module on a device, with parameters stacked along a first axis: one slot for
     each shard.
 
     What a slot becomes must be a function of its own rows, its own seed and public numbers, to the
     last bit: otherwise one record could change another teacher's vote. So every computation has a
     shape that public numbers fix, whatever the shards hold; an empty slot computes on zeros; and
-    `keeps_apart` tries the very module in the very shapes before any private row is touched.
+    `_keeps_apart` tries the very module in the very shapes before any private row is touched.
 
     Parameters
     ----------
@@ -92,13 +92,13 @@ class Stack:
     A stack of one slot is computed as it is, without vectorisation.
     """
 
-    recipe: Recipe
+    recipe: _Recipe
     trained: _Tensors
     carried: _Tensors
     module: Any
 
     @classmethod
-    def fresh(cls, recipe: Recipe, seeds: Sequence[int]) -> "Stack":
+    def fresh(cls, recipe: _Recipe, seeds: Sequence[int]) -> "_Stack":
         """Return a stack of modules whose first parameters follow from one seed each.
 
         Raises
@@ -117,7 +117,7 @@ class Stack:
             modules.append(module)
         parameters, buffers = torch.func.stack_module_state(modules)
         still = {name for name, value in parameters.items() if not value.requires_grad}
-        trained, carried = dict[str, Any](), dict[str, Any]()
+        trained, carried = Json(), Json()
         for name, value in {**parameters, **buffers}.items():
             kept = carried if name in still | buffers.keys() else trained
             kept[name] = value.detach().to(recipe.device)
@@ -133,12 +133,12 @@ class Stack:
     def __len__(self) -> int:
         return len(next(iter({**self.trained, **self.carried}.values())))
 
-    def states(self) -> list[dict[str, Any] | None]:
+    def states(self) -> list[Json | None]:
         """Return each slot's parameters and buffers as arrays, None where one is not finite."""
         arrays = {
             name: value.cpu().numpy() for name, value in {**self.trained, **self.carried}.items()
         }
-        states: list[dict[str, Any] | None] = []
+        states: list[Json | None] = []
         for slot in range(len(self)):
             state = {name: np.array(value[slot]) for name, value in arrays.items()}
             finite = all(bool(np.isfinite(value).all()) for value in state.values())
@@ -199,7 +199,7 @@ def _one_way_to_compute() -> Iterator[None]:
 
 
 @lru_cache(maxsize=64)
-def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
+def _slot_bytes(recipe: _Recipe, n_features: int) -> int | None:
     """Return about how many bytes one slot takes in a step, None where slots cannot share one.
 
     They cannot where the module cannot be vectorised, or draws random numbers in a way that may
@@ -208,7 +208,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     torch = _import_torch()
 
     def measured() -> int | None:
-        stack = Stack.fresh(recipe, [0, 1])
+        stack = _Stack.fresh(recipe, [0, 1])
         watch = _operation_watch(torch)
         with watch:
             stack.step(*_made_up(recipe, 2, n_features))
@@ -222,7 +222,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
+def _keeps_apart(recipe: _Recipe, n_features: int, n_slots: int) -> bool:
     """Return whether poison in some slots leaves all others as they were, bit for bit.
 
     Tried on made-up rows with the module, the device and the shapes that the shards will have: once
@@ -235,17 +235,18 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
         The shape of what will be computed.
     """
     torch = _import_torch()
-    if slot_bytes(recipe, n_features) is None:
+    if _slot_bytes(recipe, n_features) is None:
         return False
 
     def computed(poisoned: int | None) -> list[Any]:
-        stack = Stack.fresh(recipe, range(n_slots))
+        stack = _Stack.fresh(recipe, range(n_slots))
         X, y = _made_up(recipe, n_slots, n_features)
         if poisoned is not None:
             for slot in range(poisoned, n_slots, 2):
                 X[slot], y[slot] = _POISONS[slot // 2 % len(_POISONS)], 0
         torch.manual_seed(seed_of(n_slots, recipe.batch_size))
-        for _ in range(_TRIAL_STEPS):
+        # a poisoned slot has poisoned parameters from the second step on
+        for _ in range(2):
             stack.step(X, y)
         return [*stack.trained.values(), *stack.carried.values()]
 
@@ -266,7 +267,7 @@ def _same_bits(one: Any, other: Any) -> bool:
     return bool(mine == its)
 
 
-def _made_up(recipe: Recipe, n_slots: int, n_features: int) -> tuple[Any, Any]:
+def _made_up(recipe: _Recipe, n_slots: int, n_features: int) -> tuple[Any, Any]:
     """Return a batch of rows and labels for every slot; every module has these labels."""
     torch = _import_torch()
     shape = n_slots, recipe.batch_size
@@ -306,7 +307,7 @@ _MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: it
 _ROWS_AT_ONCE = 256  # that are predicted in one go
 _STEP = "torch"
 #: Rows of one shard, the numbers of their classes, and the classes.
-_Part = tuple[Any, Any, npt.NDArray[Any]]
+_Part = tuple[Any, Any, AnyArray]
 # without settings that would join slots, or change how torch computes
 _OPTIMIZERS = {"adam": ("lr", "weight_decay"), "sgd": ("lr", "momentum", "weight_decay")}
 
@@ -395,9 +396,9 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
-        return np.asarray(softmax(self._scores(X).astype(np.float64), axis=1))
+        return softmax(self._scores(X).astype(np.float64), axis=1)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Return the label of every row, of shape (n_rows,)."""
         return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
 
@@ -430,13 +431,13 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         module cannot share a stack, or where poison in one slot was seen to reach another.
         """
         recipe = self._checked_recipe()
-        needed = slot_bytes(recipe, n_features)
+        needed = _slot_bytes(recipe, n_features)
         if needed is None:
             return 1
         most = max(1, min(_MOST_SLOTS[recipe.device.partition(":")[0]], _MEMORY // max(1, needed)))
         # stacks of one size, of which few slots are empty
         n_slots = -(-n_teachers // -(-n_teachers // most))
-        return n_slots if keeps_apart(recipe, n_features, n_slots) else 1
+        return n_slots if _keeps_apart(recipe, n_features, n_slots) else 1
 
     @classmethod
     def fit_shards(
@@ -459,7 +460,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Privacy
         -------
         Sensitivity : a slot follows from its own part, the seeds and public numbers, bit for bit,
-            where `keeps_apart` says so, here, for the computation's shape; elsewhere the parts are
+            where `_keeps_apart` says so, here, for the computation's shape; elsewhere the parts are
             taken one by one.
         """
         recipe = learners[0]._checked_recipe()
@@ -471,7 +472,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if width is None:
             return [None] * len(parts)
         # `slots` was asked where the work was handed out, which may be another machine
-        if len(parts) > 1 and not keeps_apart(recipe, width, len(parts)):
+        if len(parts) > 1 and not _keeps_apart(recipe, width, len(parts)):
             alone = (
                 result_of(partial(cls.fit_shards, [learner], [part]))
                 for learner, part in zip(learners, parts, strict=True)
@@ -485,12 +486,12 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         ]
 
-    def _with_fitted_state(self, state: dict[str, Any], part: _Part) -> Self:
+    def _with_fitted_state(self, state: Json, part: _Part) -> Self:
         self.state_, self.classes_ = state, part[2]
         self.n_features_in_ = part[0].shape[1]
         return self
 
-    def _checked_recipe(self) -> Recipe:
+    def _checked_recipe(self) -> _Recipe:
         """Return the checked settings.
 
         Raises
@@ -501,8 +502,8 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         torch = _import_torch()
         # a module can be called too, but all teachers would share its parameters
         if not callable(self.module) or isinstance(self.module, torch.nn.Module):
-            raise ParameterError(
-                Parameter("module"),
+            raise refusal(
+                "module",
                 f" is {shown(type(self.module).__name__)}; give a class or function that returns a"
                 " new torch.nn.Module when it is called.",
             )
@@ -510,12 +511,12 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         if not isinstance(device, str) or device.partition(":")[0] not in _MOST_SLOTS:
-            raise ParameterError(
-                Parameter("device"),
+            raise refusal(
+                "device",
                 f" is {shown(device)}; it must be 'auto', 'cpu', or a CUDA device as 'cuda:0'.",
             )
         name, settings = named("optimizer", self.optimizer, _OPTIMIZERS)
-        return Recipe(
+        return _Recipe(
             self.module,
             check_count("n_steps", self.n_steps),
             check_count("batch_size", self.batch_size),
@@ -541,7 +542,7 @@ def _finite_rows(X: Any) -> npt.NDArray[np.float32]:
     return rows
 
 
-def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
+def _checked_part(recipe: _Recipe, X: Any, y: Any) -> _Part:
     """Return rows, numbers of their classes, and the classes.
 
     Raises
@@ -560,17 +561,17 @@ def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
 
 
 @lru_cache(maxsize=64)
-def _n_outputs(recipe: Recipe, n_features: int) -> int:
+def _n_outputs(recipe: _Recipe, n_features: int) -> int:
     """Return how many scores the module gives, from rows of zeros."""
     torch = _import_torch()
     with own_global_states(0), _one_way_to_compute(), torch.no_grad():
         zeros = torch.zeros((2, n_features), device=recipe.device)
-        return int(Stack.fresh(recipe, [0]).module.eval()(zeros).shape[1])
+        return int(_Stack.fresh(recipe, [0]).module.eval()(zeros).shape[1])
 
 
 def _trained_states(
-    recipe: Recipe, parts: Sequence[_Part | None], seeds: Sequence[int]
-) -> list[dict[str, Any] | None]:
+    recipe: _Recipe, parts: Sequence[_Part | None], seeds: Sequence[int]
+) -> list[Json | None]:
     """Return what every slot has become after all steps; slots without a part learn zeros.
 
     Rows are copied from one table of all parts into batches of a shape that is public: what a part
@@ -593,7 +594,7 @@ def _trained_states(
     rows = rows.reshape(len(parts), recipe.n_steps, recipe.batch_size)
     # modules draw from torch's global generator
     with own_global_states(seed_of(*seeds[:1], len(seeds))), _one_way_to_compute():
-        stack = Stack.fresh(recipe, seeds)
+        stack = _Stack.fresh(recipe, seeds)
         for step in range(recipe.n_steps):
             stack.step(X[rows[:, step]], y[rows[:, step]])
         return stack.states()
@@ -604,4 +605,4 @@ def _drawn_rows(n_rows: int, n_drawn: int, seed: int) -> npt.NDArray[np.int64]:
     generator = np.random.default_rng(seed_of(seed, 1))
     rounds = -(-n_drawn // n_rows)
     orders = generator.permuted(np.tile(np.arange(n_rows), (rounds, 1)), axis=1)
-    return np.asarray(orders.ravel()[:n_drawn], dtype=np.int64)
+    return orders.ravel()[:n_drawn]

@@ -16,26 +16,27 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._points import NearestPoints
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Names, Pair
 from secretballot._validation import (
     BALLOTS,
     check_choice,
     check_count,
     check_finite,
     check_probability,
+    refusal,
     shown,
 )
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.data.tally import guarantee_of as guarantee_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 
 #: How a set of labels is counted: label by label, or as one of all sets.
 _MOST_LABELS, _MOST_IN_SETS = 10_000, 8
 _MOST_POSITIONS = 2**12
 
 
-def checked_labels(labels: Any) -> tuple[str, ...]:
+def checked_labels(labels: Any) -> Names:
     """Return the names of labels.
 
     Raises
@@ -46,15 +47,15 @@ def checked_labels(labels: Any) -> tuple[str, ...]:
     names = [] if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
     texts = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
     if not names or not texts or len(set(names)) < len(names) or len(names) > _MOST_LABELS:
-        raise ParameterError(
-            Parameter("labels"),
+        raise refusal(
+            "labels",
             f" is {shown(labels)}; give at most {_MOST_LABELS} distinct names of the columns of y,"
             " such as ['ill', 'old']: they are public.",
         )
     return tuple(str(name) for name in names)
 
 
-def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | None:
+def _check_ballot(ballot: object, most_named: object, n_labels: int) -> int | None:
     """Return the cap on the labels that one teacher names, None where there is none.
 
     Raises
@@ -64,8 +65,8 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
     """
     check_choice("ballot", ballot, BALLOTS)
     if ballot == "sets" and not (2 <= n_labels <= _MOST_IN_SETS and most_named is None):
-        raise ParameterError(
-            Parameter("ballot"),
+        raise refusal(
+            "ballot",
             f" is 'sets', for 2 to {_MOST_IN_SETS} labels without most_named, and there are"
             f" {n_labels}; use 'labels'.",
         )
@@ -73,26 +74,21 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
         return None
     cap = check_count("most_named", most_named)
     if not cap <= n_labels:
-        raise ParameterError(
-            Parameter("most_named"), f" is {cap} of {n_labels} labels; give at most all of them."
-        )
+        raise refusal("most_named", f" is {cap} of {n_labels} labels; give at most all of them.")
     return cap
 
 
-def as_set_numbers(named: npt.NDArray[Any]) -> IntArray:
+def _as_set_numbers(named: AnyArray) -> IntArray:
     """Return each row of 0 and 1 as the number of its set: label j counts 2^j.
 
     From shape (..., n_labels) to shape (...).
     """
-    places = 1 << np.arange(named.shape[-1], dtype=np.int64)
-    numbers: IntArray = (np.asarray(named, dtype=np.int64) * places).sum(axis=-1)
-    return numbers
+    return np.asarray(named, dtype=np.int64) @ (1 << np.arange(named.shape[-1]))
 
 
 def from_set_numbers(numbers: IntArray, n_labels: int) -> IntArray:
     """Return rows of 0 and 1, shape (n, n_labels), from the numbers of sets."""
-    rows: IntArray = (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
-    return rows
+    return (np.asarray(numbers)[:, None] >> np.arange(n_labels)) & 1
 
 
 def label_shape(
@@ -105,7 +101,7 @@ def label_shape(
     most_named: int | None = None,
 ) -> VoteShape:
     """Return the shape of votes for sets of labels, as `counted_labels` counts them."""
-    cap, sets = check_ballot(ballot, most_named, n_labels), ballot == "sets"
+    cap, sets = _check_ballot(ballot, most_named, n_labels), ballot == "sets"
     return VoteShape(
         guarantee=guarantee,
         n_queries=n_points * (1 if sets else n_labels),
@@ -190,14 +186,14 @@ def counted_labels(
         and at most twice `most_named`.
     """
     names = checked_labels(labels)
-    cap = check_ballot(ballot, most_named, len(names))
+    cap = _check_ballot(ballot, most_named, len(names))
     total, teachers = None, 0
     # added up as they come: memory holds the counts and one ballot
     for named, sure in ballots:
-        one = named if cap is None else capped(named, cap, sure)
+        one = named if cap is None else _capped(named, cap, sure)
         # of sets a teacher names one
         of_set = np.eye(2 ** len(names), dtype=np.int64) if ballot == "sets" else None
-        cells = one.astype(np.int64) if of_set is None else of_set[as_set_numbers(one)]
+        cells = one.astype(np.int64) if of_set is None else of_set[_as_set_numbers(one)]
         total = cells if total is None else total + cells
         teachers += 1
     assert total is not None  # there is a teacher
@@ -213,7 +209,7 @@ def _moved_by_point(n_labels: int, most_named: int | None) -> int:
     return n_labels if most_named is None else min(n_labels, 2 * most_named)
 
 
-def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
+def _capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> BoolArray:
     """Return a ballot that names at most `cap` labels at each query: the surest, or the first.
 
     `named` and `scores` have shape (n_queries, n_labels). Reads this one teacher's ballot alone.
@@ -224,11 +220,10 @@ def capped(named: BoolArray, cap: int, scores: FloatArray | None = None) -> Bool
     first = np.argsort(ranks, axis=1, kind="stable")[:, :cap]
     kept = np.zeros(named.shape, dtype=bool)
     np.put_along_axis(kept, first, values=True, axis=1)
-    both: BoolArray = kept & named
-    return both
+    return kept & named
 
 
-def checked_range(bounds: Any) -> tuple[float, float]:
+def checked_range(bounds: Any) -> Pair:
     """Return two public bounds, the smaller one first.
 
     Raises
@@ -239,8 +234,8 @@ def checked_range(bounds: Any) -> tuple[float, float]:
     pair = [*bounds] if isinstance(bounds, list | tuple | np.ndarray) else []
     low, high = (check_finite("bounds", one) for one in (pair if len(pair) == 2 else (0, 0)))
     if not low < high or not math.isfinite(high - low):
-        raise ParameterError(
-            Parameter("bounds"),
+        raise refusal(
+            "bounds",
             f" is {' and '.join(map(shown, pair)) or shown(bounds)}; give two public numbers, the"
             " smaller one first, such as 0 and 100: they are never inferred from private targets.",
         )
@@ -249,7 +244,7 @@ def checked_range(bounds: Any) -> tuple[float, float]:
 
 def number_votes(
     votes: Any,
-    bounds: tuple[float, float],
+    bounds: Pair,
     *,
     n_positions: int = 200,
     unit: str = "record",
@@ -304,21 +299,20 @@ def checked_positions(n_positions: object) -> int:
     """
     number = check_count("n_positions", n_positions, minimum=2)
     if not number <= _MOST_POSITIONS:
-        raise ParameterError(
-            Parameter("n_positions"),
-            f" is {number}; a grid has at most {_MOST_POSITIONS} positions.",
+        raise refusal(
+            "n_positions", f" is {number}; a grid has at most {_MOST_POSITIONS} positions."
         )
     return number
 
 
-def _on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
+def _on_grid(numbers: FloatArray, bounds: Pair, n_positions: int) -> IntArray:
     """Return the nearest positions of numbers, each from itself alone; nan is in the middle.
 
     The positions have the shape of the numbers.
     """
     low, high = bounds
     cut = np.clip(np.where(np.isnan(numbers), low + (high - low) / 2, numbers), low, high)
-    positions: IntArray = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
+    positions = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
     return np.clip(positions, 0, n_positions - 1)
 
 
@@ -338,8 +332,8 @@ def record_votes_shape(
         If a record would vote for more points than there are.
     """
     if not votes_per_record <= n_queries:
-        raise ParameterError(
-            Parameter("votes_per_record"),
+        raise refusal(
+            "votes_per_record",
             f" is {votes_per_record}, and {n_queries} public points take votes; let a record vote"
             " for no more points than there are.",
         )
@@ -441,7 +435,7 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     [30, 2]
     """
     ranked = np.partition(np.asarray(counts, dtype=np.int64), -2, axis=1)
-    return np.asarray(ranked[:, -1] - ranked[:, -2])
+    return ranked[:, -1] - ranked[:, -2]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from secretballot.core.errors import (
     UNITS,
     BrokenOffError,
     BudgetError,
+    Json,
+    JsonView,
     LedgerError,
     UnknownEndError,
     check_name,
@@ -30,7 +32,7 @@ from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import Result, repeated
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.price import PrivacyBudget, delta_upper
-from secretballot.core.types import Guarantee, Json, JsonView
+from secretballot.core.types import Guarantee
 
 if TYPE_CHECKING:
     from secretballot.core.ledger.postgres import PostgresStore
