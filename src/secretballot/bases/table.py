@@ -28,12 +28,12 @@ class TableBasis(IntegerBasis):
 
     A column of texts, or of numbers with few values, becomes levels; another column of numbers
     becomes quantile bins, a rank and how far this lies from the middle, with a value that more than
-    half of the pool shares, and missing values, apart. Beside such a value, others that stand out
-    by how often they occur (usual amounts) have bins of their own. The features are centred,
-    rotated to the principal axes of the pool and partly whitened. What is summed is integers, and
-    the rest looks at one cell, so no row depends on another. Rows of one table must be of one
-    length, and a list of rows is refused whole if one is not: check private rows one by one before
-    they come here.
+    half of the pool shares, and missing values, apart. Beside such a value, others that are far
+    more frequent than those next to them (usual amounts) have bins of their own. The features are
+    centred, rotated to the principal axes of the pool and partly whitened. What is summed is
+    integers, and the rest looks at one cell, so no row depends on another. Rows of one table must
+    be of one length, and a list of rows is refused whole if one is not: check private rows one by
+    one before they come here.
 
     Parameters
     ----------
