@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import ndimage
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.foreign_code import result_of
@@ -24,6 +25,9 @@ ONE = 2**10
 _LEAST_SEEN = 8
 #: A number that more than this share of the rows have is a spike.
 _SPIKE = 0.5
+#: A value is a heap where this share of the pool, the spike left out, has it, and more than 1.5
+#: times as many points as either value next to it. Beside a spike each heap is a bin.
+_HEAP, _HIGHER = 1 / 64, 1.5
 #: Columns of numbers with at most so many distinct values are levels.
 _FEW_VALUES = 12
 #: Where a bend ends: this much of -log(1 - u^2) is 1.0.
@@ -124,8 +128,8 @@ class NumberColumn:
 
     Attributes
     ----------
-    edges : ndarray of float64, shape (n_bins - 1,)
-        Inner edges of the bins, ascending.
+    edges : ndarray of float64, shape (n_edges,)
+        Inner edges of the bins, ascending: quantiles, and both ends of each heap.
     sorted_values : ndarray of float64
         Values of the pool without the spike, in ascending order.
     spike : float or None
@@ -206,9 +210,21 @@ def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberC
         return _level_column(cells)
     spike = float(distinct[seen.argmax()]) if seen.max() > _SPIKE * len(values) else None
     kept = present if spike is None else present[present != spike]
-    edges = np.unique(np.quantile(kept, np.arange(1, n_bins) / n_bins, method="inverted_cdf"))
+    edges = np.quantile(kept, np.arange(1, n_bins) / n_bins, method="inverted_cdf")
+    if spike is not None and n_bins > 1:
+        edges = np.append(edges, _heap_edges(kept))
     missing = len(values) - len(present) >= _LEAST_SEEN
-    return NumberColumn(edges, kept, spike, bool(missing))
+    return NumberColumn(np.unique(edges), kept, spike, missing)
+
+
+def _heap_edges(values: FloatArray) -> FloatArray:
+    """Return the edges of bins for values that are heaps, such as a usual amount; each bin ends at
+    the next value of the pool."""
+    distinct, seen = np.unique(values, return_counts=True)
+    beside = ndimage.maximum_filter(seen, footprint=[1, 0, 1], mode="constant")
+    heaps = (seen >= max(_LEAST_SEEN, _HEAP * len(values))) & (seen > _HIGHER * beside)
+    edges: FloatArray = distinct[heaps | np.append(False, heaps[:-1])]
+    return edges
 
 
 def _holds_numbers(cells: "pd.Series[Any]") -> bool:

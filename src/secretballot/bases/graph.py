@@ -109,10 +109,11 @@ class GraphBasis(VectorBasis):
         vectors = self._learn_vectors(numbers)
         self._centre, self._spread = fitted_scale(vectors, self.scaled)
         # no number is farther than 512 from 0
-        self._points = rounded(vectors, self._centre, self._spread).astype(np.int16)
-        places = self._nearest_public(self._points.astype(np.int64), self.n_neighbours)[0]
+        points = rounded(vectors, self._centre, self._spread)
+        self._points = points.astype(np.int16)
+        places = self._nearest_public(points, self.n_neighbours)[0]
         modes, eigenvalues = _smooth_modes(places, self.n_modes)
-        nearest, distances = self._nearest_public(self._points.astype(np.int64), self.n_nearest)
+        nearest, distances = self._nearest_public(points, self.n_nearest)
         # beyond all public points but one in a thousand
         self._farthest = int(np.quantile(distances, 0.999, method="higher"))
         self.uncovered_share_ = min(1.0, 0.001 + 2 / (len(numbers) + 1))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +22,26 @@ _LEAST_SPREAD = 0.1
 _MOST_COLUMNS = 2**20  # squares of distances then stay below 2^40
 
 
+def plain_table(X: Any, dtype: type | None = None) -> Any:
+    """Return a table as a frame of pandas or an array, a sparse matrix as a dense one.
+
+    Raises
+    ------
+    DataError
+        If it is no table.
+    """
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if isinstance(X, pd.DataFrame):
+        return X
+    table = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=dtype)
+    if table.ndim != 2:
+        raise DataError(
+            Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
+        )
+    return table
+
+
 def numbers_of(X: Any) -> FloatArray:
     """Return a table as floating point, each cell by itself; what is no number is missing. The
     shape (n_rows, n_columns) is that of the table.
@@ -30,15 +51,7 @@ def numbers_of(X: Any) -> FloatArray:
     DataError
         If it is no table, or not of numbers.
     """
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    table = X.to_numpy() if hasattr(X, "iloc") else np.array(X, dtype=None)
-    if table.ndim != 2:
-        raise DataError(
-            Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
-        )
+    table = np.asarray(plain_table(X))
     if table.dtype.kind in "iufb":
         return table.astype(np.float64)
     raise DataError(

@@ -97,19 +97,20 @@ class KernelBasis(VectorBasis):
         numbers = public_numbers(X)
         self.n_features_in_ = numbers.shape[1]
         # of every column whose numbers are ranked
-        self._sorted_values = [_sorted_numbers(one) for one in numbers.T] if self.ranked else []
-        numbers = self._public_ranks(numbers) if self.ranked else numbers
+        self._sorted_values = (
+            [np.sort(one[np.isfinite(one)]) for one in numbers.T] if self.ranked else []
+        )
+        numbers = self._public_ranks(numbers)
         self._centre, self._spread = fitted_scale(numbers, self.scaled)
         points = rounded(numbers, self._centre, self._spread)
-        rng = np.random.default_rng(self.random_state)
-        chosen = rng.permutation(len(points))[: self.n_landmarks]
-        self._landmarks = points[np.sort(chosen)]
+        drawn = np.random.default_rng(self.random_state).permutation(len(points))
+        self._landmarks = points[np.sort(drawn[: self.n_landmarks])]
         squares = self._squared_distances(points)
         self._median = max(1, round(float(np.median(squares)) * self.width**2))
         # Beyond all public points but one in a thousand: a landmark is near itself, so the distance
         # to the second is taken.
-        near = np.partition(squares, min(1, squares.shape[1] - 1), axis=1)
-        second = near[:, min(1, squares.shape[1] - 1)]
+        place = min(1, squares.shape[1] - 1)
+        second = np.partition(squares, place, axis=1)[:, place]
         self._farthest = int(np.quantile(second, 0.999, method="higher"))
         beyond = sum(2 / (len(values) + 1) for values in self._sorted_values if len(values))
         self.uncovered_share_ = min(1.0, 0.002 + 2 / (len(points) + 1) + beyond)
@@ -123,7 +124,7 @@ class KernelBasis(VectorBasis):
         return self
 
     def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
-        ranked = self._public_ranks(numbers) if self.ranked else numbers
+        ranked = self._public_ranks(numbers)
         squares = self._squared_distances(rounded(ranked, self._centre, self._spread))
         # ranks end where the public points do, so a number beyond all of them is not covered either
         covered = self._within_ranges(numbers) & (squares.min(axis=1) <= self._farthest)
@@ -131,7 +132,9 @@ class KernelBasis(VectorBasis):
 
     def _public_ranks(self, numbers: FloatArray) -> FloatArray:
         """Return ranks among the public numbers of each column, from -`ONE` to `ONE`; nan where
-        there is no number."""
+        there is no number. Where numbers are not ranked, return them as they are."""
+        if not self.ranked:
+            return numbers
         ranks = np.full(numbers.shape, np.nan)
         for place, values in enumerate(self._sorted_values):
             known = np.flatnonzero(~np.isnan(numbers[:, place]))
@@ -161,8 +164,9 @@ class KernelBasis(VectorBasis):
     def _kernel_values(self, squares: IntArray) -> IntArray:
         """Return the Gaussian kernel of squared distances in units of 1 / `ONE`, from a table."""
         table = kernel_table()
-        steps = squares * EXPONENT_STEPS // self._median
-        kernel: IntArray = table[np.minimum(steps, len(table) - 1)]
+        kernel: IntArray = table[
+            np.minimum(squares * EXPONENT_STEPS // self._median, len(table) - 1)
+        ]
         return kernel
 
 
@@ -171,8 +175,3 @@ def kernel_table() -> IntArray:
     table = np.rint(ONE * np.exp(-np.arange(16 * EXPONENT_STEPS) / EXPONENT_STEPS))
     whole: IntArray = np.append(table, 0).astype(np.int64)
     return whole
-
-
-def _sorted_numbers(column: FloatArray) -> FloatArray:
-    """Return the finite numbers of a public column in ascending order."""
-    return np.sort(column[np.isfinite(column)])

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn, fitted_column
-from secretballot.bases.integer_basis import IntegerBasis, Mapped
+from secretballot.bases.integer_basis import IntegerBasis, Mapped, plain_table
 from secretballot.bases.integer_model import Rotation, exact_products, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
@@ -28,10 +28,12 @@ class TableBasis(IntegerBasis):
 
     A column of texts, or of numbers with few values, becomes levels; another column of numbers
     becomes quantile bins, a rank and how far this lies from the middle, with a value that more than
-    half of the pool shares, and missing values, apart. The features are centred, rotated to the
-    principal axes of the pool and partly whitened. What is summed is integers, and the rest looks
-    at one cell, so no row depends on another. Rows of one table must be of one length, and a list
-    of rows is refused whole if one is not: check private rows one by one before they come here.
+    half of the pool shares, and missing values, apart. Beside such a value, others that are far
+    more frequent than those next to them (usual amounts) have bins of their own. The features are
+    centred, rotated to the principal axes of the pool and partly whitened. What is summed is
+    integers, and the rest looks at one cell, so no row depends on another. Rows of one table must
+    be of one length, and a list of rows is refused whole if one is not: check private rows one by
+    one before they come here.
 
     Parameters
     ----------
@@ -246,20 +248,11 @@ def _table_map(columns: tuple[LevelColumn | NumberColumn, ...], rotation: Rotati
 
 def _frame_of(X: Any) -> pd.DataFrame:
     """Return a table as a frame, a sparse matrix as a dense one."""
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if isinstance(X, pd.DataFrame):
-        return X
-    if hasattr(X, "toarray"):
-        X = X.toarray()
     # cells of lists keep their own types: one that is odd must not change the others
-    table = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
-    if table.ndim != 2:
-        raise DataError(
-            Parameter("X"), f" has shape {table.shape}; give a table of shape (rows, columns)."
-        )
+    table = plain_table(X, object if isinstance(X, list | tuple) else None)
+    if isinstance(table, pd.DataFrame):
+        return table
     if table.dtype.kind in "biufMm":
         return pd.DataFrame(table)
     # pandas would make times of a column of times, and leave it as it is beside one odd cell
-    cells = table.astype(object)
-    return pd.DataFrame({i: pd.Series(cells[:, i], dtype=object) for i in range(cells.shape[1])})
+    return pd.DataFrame(table.astype(object), dtype=object)

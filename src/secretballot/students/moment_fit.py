@@ -111,11 +111,13 @@ class Link:
             logs = logs[1:] - logs[0]
         return logs
 
-    def slopes(self, predicted: FloatArray) -> FloatArray:
-        """Return the derivative of each prediction, over the linear function, in its shape."""
+    def spreads(self, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the derivative of each prediction, over the linear function, and the variance of a
+        target around it, both in its shape."""
         if self.model_of is IntegerLine:
-            return np.full_like(predicted, self.slope)
-        return predicted * (1 - predicted)
+            return np.full_like(predicted, self.slope), np.full_like(predicted, self.variance)
+        spread = predicted * (1 - predicted)
+        return spread, spread
 
     def answers(
         self, predicted: FloatArray, lengths: FloatArray, bound: float
@@ -155,12 +157,6 @@ class Link:
         whole = np.maximum(spread.sum(axis=1), np.finfo(float).tiny)
         counts = np.clip(changed / whole, _LEAST_ANSWER, 1)[:, None]
         return counts, predicted * (counts - own + mean)
-
-    def variances(self, predicted: FloatArray) -> FloatArray:
-        """Return the variance of a target around each prediction, in its shape."""
-        if self.model_of is IntegerLine:
-            return np.full_like(predicted, self.variance)
-        return predicted * (1 - predicted)
 
 
 def classes_link(n_classes: int) -> Link:
@@ -464,7 +460,7 @@ class MomentFit:
         points = self.points
         squares, predicted = points**2, self.predicted
         second, longest = squares.mean(axis=0), np.linalg.norm(points, axis=1)
-        slopes, variances = self.link.slopes(predicted), self.link.variances(predicted)
+        slopes, variances = self.link.spreads(predicted)
         least = _FLATTEST * self.link.slope * second
         curvature = np.maximum(_mean_product(squares, slopes), least)
         sampled = self._sampling_variance(squares, variances, _CHANGED * variances, n_records)
@@ -524,7 +520,7 @@ class MomentFit:
                 MomentEquations(points, counts, target, penalty, self.weights, added)
             )
             now = replace(self, weights=weights).predicted
-            slopes, variances = link.slopes(now), link.variances(now)
+            slopes, variances = link.spreads(now)
             changes = (now - predicted) ** 2
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
