@@ -44,7 +44,7 @@ def test_a_price_is_asked_about_by_public_numbers(epsilon, delta, records, names
     price = PrivacyBudget(epsilon, delta)
     found = list(cautions_of_price(price))
     if records is not None:
-        found += _cautions_of_records(price, records, 10)
+        found += _cautions_of_records(price, records, 10, "records")
     assert [caution.name for caution in found] == names
     assert not any(caution.private for caution in found)
     assert set(names) <= set(get_args(_Question))
@@ -61,7 +61,7 @@ def test_a_price_is_asked_about_by_public_numbers(epsilon, delta, records, names
     ],
 )
 def test_how_many_records_there_are_is_asked_of_the_curator_alone(delta, n_units, teachers, names):
-    found = list(_cautions_of_records(PrivacyBudget(1.0, delta), None, n_units))
+    found = list(_cautions_of_records(PrivacyBudget(1.0, delta), None, n_units, "records"))
     found += _cautions_of_teachers(teachers, n_units)
     assert [caution.name for caution in found] == names
     assert all(caution.private for caution in found)
