@@ -8,10 +8,8 @@ import datetime
 import re
 from typing import Literal, get_args
 
-#: Numbers with a decimal comma; points may part the thousands, beside a comma or without one.
-_DECIMAL_COMMA = re.compile(
-    r"[+-]?(?:\d*,\d+|[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?)(?:[eE][+-]?\d{1,3})?", re.ASCII
-)
+#: Numbers with a decimal comma; points may part the thousands.
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def with_point(text: str) -> str:

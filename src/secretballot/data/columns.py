@@ -601,7 +601,7 @@ class _TextColumn(_ColumnOfTexts):
 
 
 def _words_in(listed: Any) -> Names:
-    """Return listed words, _folded as the words of cells are, so that they are found there."""
+    """Return listed words, folded as the words of cells are, so that they are found there."""
     usable = isinstance(listed, list | tuple) and 1 <= len(listed) <= _MOST_TERMS
     if not usable or not all(isinstance(one, str) and _is_word(_folded(one)) for one in listed):
         raise ValueError

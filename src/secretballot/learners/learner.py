@@ -536,7 +536,8 @@ class Learner(PayingLearner):
     def predict(self, X: Any) -> AnyArray:
         """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
         n_labels)."""
-        return np.asarray(self.student_.predict(self._checked_points(X)))
+        points = self._checked_points(X)  # before it is fitted, there is no student
+        return np.asarray(self.student_.predict(points))
 
 
 def _has_probabilities(model: Any) -> bool:

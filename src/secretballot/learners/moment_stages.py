@@ -263,7 +263,10 @@ N_STAGES = 4
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
 CLIPPED = 0.37
-#: The same where labels alone are private, of the records.
+#: The bound of one record's classes, over what CLIPPED says: a shorter one has less noise, and the
+#: fit allows for what it cuts.
+_SHORTER = 0.8
+#: The same share where labels alone are private, of the records.
 _LABELS_CLIPPED = 0.37
 #: The least count of a class that is believed.
 _LEAST_COUNT = 3.0
@@ -416,9 +419,10 @@ class MomentStages:
         longest = float(np.quantile(np.linalg.norm(coordinates / UNIT, axis=1), 1 - CLIPPED))
         marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
         replaced = guarantee.relation == "replace-one"
-        unit, bound, weight = _unit_and_bounds(
-            target.longest * longest, len(marks), replaced=replaced
-        )
+        longest *= target.longest
+        if target.classes and guarantee.unit == "record":
+            longest *= _SHORTER
+        unit, bound, weight = _unit_and_bounds(longest, len(marks), replaced=replaced)
         # later residuals in finer units: their bound is smaller, and the same in integers
         units = (unit, *[round(unit / target.later)] * (n_stages - 1))
         terms = pool, target, units, bound, weight, marks, expected_uncovered, n_records
