@@ -20,6 +20,7 @@ from secretballot.bases.integer_model import (
     IntegerModel,
     Smoothed,
 )
+from secretballot.core.types import Guarantee
 from secretballot.learners.moment_stages import CLIPPED
 from secretballot.learners.moment_vectors import SCALE_UNIT, Records, Residuals
 from tiny_sums import records_of, sum_of, true_delta
@@ -199,6 +200,10 @@ def test_the_event_covers_every_stage_and_both_marks():
     assert asked.mark_weight == pytest.approx(0.1 * np.sqrt(rest), rel=0.01)
     later = stages.asked_after([sums_of(stages, 5000, 0.0, 1)])
     assert (later.bound, later.n_coordinates) == (asked.bound, asked.n_coordinates)
+    # a record's vector is cut shorter than that of a person, who may have several
+    person = table_stages(about=Guarantee(unit="user", relation="add-remove"))
+    lengths = [one.bound / one.units[0] for one in (stages, person)]
+    assert lengths[0] == pytest.approx(0.8 * lengths[1], rel=0.01)
 
 
 def test_stages_begin_anew_once_more_is_uncovered_than_chance_explains():

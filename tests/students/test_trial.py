@@ -1,6 +1,7 @@
 """Students are tried on public points, in the way in which they will be taught."""
 
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,12 @@ def test_what_cannot_learn_is_refused_in_one_sentence(student, words):
     assert caught.value.parameter == "student"
     assert "Nothing was spent" in str(caught.value)
     assert "stays paid" not in str(caught.value)
+
+
+def test_a_machine_without_memory_is_no_fault_of_the_student(monkeypatch):
+    monkeypatch.setattr(NeverLearns, "fit", Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
+        try_student(NeverLearns(), X, Teaching(NAMES, 100))
 
 
 def test_as_many_points_as_there_will_be_are_tried_where_few_do_not_do():

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 _Word = TypeVar("_Word", bound=str)
 #: Values by their names, as an object of JSON or keywords have them; and where they are only read.
+#: Here, since this module is loaded without numpy.
 Json = dict[str, Any]
 JsonView = Mapping[str, Any]
 Names = tuple[str, ...]

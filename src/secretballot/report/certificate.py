@@ -279,9 +279,10 @@ def certificate_of(
         ]
     sealed = _sealed(certificate)
     # the whole is verified before it is paid for; here what was not checked before it came
-    for check, part in ((check_plan, plan), (check_choices, choices)):
-        if part is not None:
-            check(certificate_of_json(sealed))
+    if plan is not None:
+        check_plan(certificate_of_json(sealed))
+    if choices:
+        check_choices(certificate_of_json(sealed))
     return sealed
 
 

@@ -705,8 +705,8 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
     if without + beyond > 0.5 * len(numbers):
         yield Caution(
             "target",
-            f"{said}; check that {shown(data.target[0])} is the column, with decimal points, and"
-            f" {low:g},{high:g} the bounds in its unit.",
+            f"{said}; check that {shown(data.target[0])} is the column (a decimal comma is read"
+            f" where a public column has one), and {low:g},{high:g} the bounds in its unit.",
             private=True,
         )
     elif without + beyond:

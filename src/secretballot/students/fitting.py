@@ -480,9 +480,13 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     ------
     ParameterError
         If it cannot learn from them, or predict them.
+    MemoryError
+        If memory ran out.
     """
     try:
         return _trial_fit(student, X_public, teaching, basis)
+    except MemoryError:  # what memory there is, is no property of the student
+        raise
     except Exception as error:  # any learner may raise anything; points and labels are public
         cause = error.__cause__ if isinstance(error, DataError) else error
         problem = str(error).rstrip(".") if cause is None else shown_error(cause)
