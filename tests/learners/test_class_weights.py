@@ -113,7 +113,7 @@ def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(balanced):
         # where a class is ten times as frequent
         ("auto", 0.11, 0.0, [1.0, 1.0]),
         ("auto", 0.09, 0.0, [1 / 1.82, 1 / 0.18]),
-        # which noise does not feign
+        # which noise does not explain
         ("auto", 0.09, 0.03, [1 / 1.82, 1 / 0.18]),
         ("auto", 0.09, 0.04, [1.0, 1.0]),
     ):
@@ -125,7 +125,7 @@ def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(balanced):
 
 
 # In eight fits none by "auto", and .000 to .038 of the points where balanced, mean .017; before
-# noise was asked, .37.
+# noise was considered, .37.
 def test_a_class_that_no_record_has_takes_nothing_from_the_others():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(3300, 2)), (rng.random(3300) < 0.45).astype(int)

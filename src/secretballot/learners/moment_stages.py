@@ -215,8 +215,8 @@ def weights_of_model(weights: ClassWeights, predicted: FloatArray, noise: float)
 
     Balanced is by what the model itself says of the public points: noise makes it say that a rare
     class is rarer than it is, and a stated share would then ask for more than it ever gives. A
-    class that noise may feign is weighted as if it were as frequent as the noise is large, and is
-    no reason for "auto" to balance the others.
+    class whose count noise could explain is weighted as if it were as frequent as the noise is
+    large, and is no reason for "auto" to balance the others.
 
     Parameters
     ----------
