@@ -213,7 +213,7 @@ def price(
 
 def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
-    if isinstance(pure, Fraction) and delta == 0 and not failure > 0:
+    if isinstance(pure, Fraction) and delta == 0 and failure == 0:
         return Price(least_quotient(pure, 1), 0.0, "pure", _SOURCES["pure"])
     target = check_probability("delta", delta)
 
@@ -227,7 +227,8 @@ def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
         low, high = high, 2 * high
     if keeps(low):
         high = low
-    while high - low > 1e-12 * high:
+    # the smallest floats have nothing between them
+    while high - low > 1e-12 * high + 1e-300:
         middle = (low + high) / 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
     return replace(_price_at_epsilon(kinds, high), delta=target)
@@ -235,7 +236,7 @@ def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
 
 def _price_at_epsilon(kinds: _Kinds, epsilon: float, *, sought: bool = False) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
-    if pure <= epsilon and not failure > 0:
+    if pure <= epsilon and failure == 0:
         return Price(epsilon, 0.0, "pure", _SOURCES["pure"])
     at = np.array([epsilon])
     # of a stream alone what its bounds say at the epsilon itself, not between places of a grid
