@@ -25,14 +25,7 @@ from secretballot.core.errors import (
     check_positive,
     check_probability,
 )
-from secretballot.core.events import (
-    Event,
-    Sampled,
-    Stream,
-    TableStream,
-    cached_losses,
-    cached_profile,
-)
+from secretballot.core.events import Event, Sampled, Stream, cached_losses, cached_profile
 from secretballot.core.exponential import least_quotient
 from secretballot.core.losses import ORDERS, Losses, delta_of, fold
 from secretballot.core.types import FloatArray
@@ -152,9 +145,8 @@ def _divergences(kinds: _Kinds) -> tuple[FloatArray, FloatArray]:
 
     A table has its price at its own order; beyond the least of them nothing is known of the list.
     """
-    streams = (event.stream if isinstance(event, Sampled) else event for event, _ in kinds)
-    own = sorted(event.order for event in streams if isinstance(event, TableStream))[:1]
-    orders = np.append(ORDERS, own)
+    own = sorted(order for event, _ in kinds for order in event.own_orders())
+    orders = np.append(ORDERS, own[:1])
     return sum((n * event.renyi(orders) for event, n in kinds), np.zeros(len(orders))), orders
 
 
