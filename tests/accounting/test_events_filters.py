@@ -25,6 +25,7 @@ from made_events import (
     totals_of,
 )
 from secretballot.accounting import (
+    BasicFilter,
     Counts,
     PrivacyBudget,
     RenyiFilter,
@@ -35,7 +36,6 @@ from secretballot.accounting import (
 )
 from secretballot.accounting.abstention_table import table_weights
 from secretballot.core.events import Event
-from secretballot.core.filters import filter_for
 from secretballot.core.losses import delta_of
 
 EVENTS: list[Event] = [
@@ -93,7 +93,7 @@ def _grant(epsilon: float, delta: float) -> tuple[tuple[Event], PrivacyBudget]:
 
 
 def test_basic_filter_reads_decimals() -> None:
-    rule = filter_for("basic", PrivacyBudget(1.0, 1e-5))
+    rule = BasicFilter(PrivacyBudget(1.0, 1e-5))
     spent = [_grant(0.1, 1e-6)] * 9
     assert admits(rule, spent, _grant(0.1, 1e-6))
     assert not admits(rule, spent, _grant(0.1000000001, 1e-6))
@@ -114,7 +114,7 @@ def test_basic_filter_reads_decimals() -> None:
 
 @given(st.lists(st.floats(1e-3, 0.4), min_size=1, max_size=12))
 def test_basic_filter_never_passes_the_budget(prices: list[float]) -> None:
-    rule = filter_for("basic", PrivacyBudget(1.0, 1e-5))
+    rule = BasicFilter(PrivacyBudget(1.0, 1e-5))
     spent = []
     for epsilon in prices:
         if admits(rule, spent, _grant(epsilon, 1e-7)):
@@ -123,8 +123,7 @@ def test_basic_filter_never_passes_the_budget(prices: list[float]) -> None:
 
 
 def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None:
-    budget = PrivacyBudget(1.0, 1e-6)
-    rule = filter_for("renyi", budget)
+    rule = RenyiFilter(PrivacyBudget(1.0, 1e-6))
     event = label_event(200.0, 20, 250)
     small = ((event,), PrivacyBudget(epsilon_upper([event], 1e-7), 1e-7))
     spent = []
@@ -137,7 +136,7 @@ def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None
 
 
 def test_renyi_filter_counts_failures_apart() -> None:
-    rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
+    rule = RenyiFilter(PrivacyBudget(1.0, 1e-6))
     # fails with probability 1e-6, more than the share kept for failures
     leaky = ((stable_event(1000.0, 13_000, 1),), PrivacyBudget(0.5, 1e-6))
     assert not admits(rule, [], leaky)
@@ -160,11 +159,11 @@ def test_a_renyi_filter_keeps_nine_tenths_of_delta_for_the_conversion_at_its_ord
 
 
 def test_a_filter_admits_nothing_without_a_bound() -> None:
-    rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
+    rule = RenyiFilter(PrivacyBudget(1.0, 1e-6))
     unbounded = Counts.model_construct(sigma=math.nan, shifts=1)
     for event in (unbounded, abstention_event(1.001, 1e-9, 1e-12, 1)):
         assert not rule.admits(Totals(), (event,), PrivacyBudget(0.1, 1e-9))
-    large = filter_for("renyi", PrivacyBudget(1e12, 1e-6))
+    large = RenyiFilter(PrivacyBudget(1e12, 1e-6))
     assert not large.admits(Totals(), (unbounded,), PrivacyBudget(0.1, 1e-9))
 
 

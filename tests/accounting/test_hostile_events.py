@@ -24,7 +24,7 @@ from made_events import (
     sums_event,
     table_event,
 )
-from secretballot.accounting import BinaryLabels, delta_upper
+from secretballot.accounting import BinaryLabels, delta_upper, epsilon_upper
 from secretballot.core.events import Event, Stream
 from secretballot.core.losses import ORDERS, delta_of, largest_moments
 from secretballot.core.price import round_up
@@ -200,13 +200,14 @@ def test_what_is_no_number_bounds_nothing() -> None:
     nan, orders = np.array([math.nan, 1.0]), np.array([2.0, 3.0])
     assert not delta_of(nan, orders, np.array([1.0]))[0] <= 1
     assert not largest_moments(np.full((2, 1), 0.5), nan[:1, None], orders)[0] < math.inf
-    assert round_up(math.nan) == math.inf
+    assert round_up(math.nan) == round_up(laplace_above(3, math.nan)) == math.inf
 
 
 def test_no_tail_is_ever_nothing() -> None:
     assert laplace_above(10, 1e-3) > 0
     assert math.isclose(delta_upper([pure_event(1e12, 1)], 1.0), 1.0)
     assert false_answer(sparse_event(1e-6, 1e-6, 10**15, 1)) > 0
+    assert 0 < epsilon_upper([pure_event(1e-320, 3)], 1e-300) < 1e-290  # once without an end
 
 
 def test_weights_whose_power_is_far_above_the_whole_do_not_keep_an_inequality() -> None:

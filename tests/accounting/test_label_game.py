@@ -38,7 +38,7 @@ def game_delta(
     """Return what a game of all labels at once gives."""
     chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "RESOLUTION", resolution)
+        patch.setitem(room.played_losses.__kwdefaults__, "resolution", resolution)
         return delta_at(label_losses.__wrapped__(chances, queries, queries), epsilon)
 
 

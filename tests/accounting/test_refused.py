@@ -21,6 +21,7 @@ from made_events import (
 )
 from secretballot.accounting import (
     PrivacyBudget,
+    RenyiFilter,
     calibrate_abstention_table,
     calibrate_gaussian,
     calibrate_sparse_vector,
@@ -36,7 +37,6 @@ from secretballot.accounting import (
     vote_quantiles,
 )
 from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
-from secretballot.core.filters import filter_for
 from secretballot.exceptions import ParameterError
 
 BUDGET, PURE, LEAST = (PrivacyBudget(1.0, delta) for delta in (1e-6, 0.0, 1e-305))
@@ -116,8 +116,8 @@ REFUSED: list[tuple[Any, ...]] = [
     (delta_upper, " ", ([], 1.0), (["gaussian"], 1.0), ([None], 1.0)),
     (cost, " ", {}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": math.nan}),
     (cost, " ", {"delta": 0.0}, {"delta": math.nan}),
-    (filter_for, " ", ("best", BUDGET), ("renyi", PURE)),
-    (filter_for, "order", ("renyi", BUDGET, 1.0), ("renyi", BUDGET, 2.0)),
+    (RenyiFilter, "delta", (PURE,)),
+    (RenyiFilter, "order", (BUDGET, 1.0), (BUDGET, 2.0)),
     (sampled, " ", {"sampled": 0}, {"sampled": 401}, {"sampled": 1.5}, {"out_of": 10**13}),
     (sampled, " ", {"relation": "both"}, {"stream": pure_event(1.0, 1)}),
     (sampled, " ", *({"relabel_epsilon": loss} for loss in (0.0, math.nan, 1e3))),

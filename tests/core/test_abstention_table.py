@@ -25,7 +25,7 @@ from secretballot.accounting import (
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.recipes import answer_chance, check_answerable, stream_mechanism
 from secretballot.core import streams
-from secretballot.core.filters import filter_for
+from secretballot.core.filters import RenyiFilter
 from secretballot.core.streams import BITS, keeps_inequalities, neighbours_keep
 from secretballot.exceptions import ParameterError
 
@@ -177,7 +177,7 @@ def test_the_losses_of_divergences_have_their_profile_and_less_near_nothing():
 
 
 def test_a_renyi_filter_admits_a_table_of_its_order():
-    rule = filter_for("renyi", PrivacyBudget(2.0, 1e-6))
+    rule = RenyiFilter(PrivacyBudget(2.0, 1e-6))
     orders = (rule.order, rule.order + 1, rule.order - 1)
     grants = [
         ((abstention_event(order, 0.1, 1e-9, 10),), PrivacyBudget(1.0, 1e-7)) for order in orders

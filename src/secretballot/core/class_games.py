@@ -28,7 +28,6 @@ import numpy as np
 
 from secretballot.core.label_games import (
     OVERHEAD,
-    RESOLUTION,
     Grid,
     Laws,
     NoiseTable,
@@ -182,8 +181,7 @@ def _largest_moments(noise: _Noise, orders: list[float]) -> FloatArray:
     sigma = noise.sigma
     axis = np.arange(math.ceil(-4 * sigma), math.ceil(3 * sigma), max(1, int(sigma / 10)))
     u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
-    found: FloatArray = _ratio_moments(*noise.losses(u, w), orders).max(axis=0)
-    return found
+    return np.asarray(_ratio_moments(*noise.losses(u, w), orders).max(axis=0))
 
 
 class _Mesh(NamedTuple):
@@ -405,7 +403,6 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
         queries,
         block,
         beside=_LEFT_OUT,
-        resolution=RESOLUTION,
         least=lambda labels: count_losses(sigma, 2 * labels),
     )
 
@@ -471,8 +468,7 @@ def _largest_on_lattice(noise: _Noise, orders: FloatArray) -> FloatArray:
         # at the middles of the squares they are reached
         there = noise.losses(u + side // 2, w + side // 2)
         reached[:] = np.maximum(reached, largest_moments(*there, orders))
-        within: BoolArray = bounds <= (1 + margin) * reached[:, None]
-        return np.asarray(~within.all(axis=0))
+        return np.asarray(~(bounds <= (1 + margin) * reached[:, None]).all(axis=0))
 
     _closes_lattice(noise, open_squares)
     return (1 + margin) * reached

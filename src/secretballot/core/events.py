@@ -104,8 +104,7 @@ class Event(Model, ABC):
     def profile(self) -> tuple[Profile, float]:
         """Return bounds on delta at each epsilon, and an epsilon from which on they are hardly more
         than the failure; by default those that divergences give."""
-        own = [self.order] if isinstance(self, TableStream) else []
-        orders, failure = np.append(ORDERS, own), self.failure()
+        orders, failure = np.append(ORDERS, self.own_orders()), self.failure()
         divergences = self.renyi(orders)
         held = np.isfinite(divergences)
         orders, divergences = orders[held], divergences[held]
@@ -117,6 +116,10 @@ class Event(Model, ABC):
         tail = max(TAIL, _TAIL_OF_FAILURE * failure)
         reach = float((divergences - math.log(tail) / (orders - 1)).min())
         return delta, min(FARTHEST, max(reach, 2.0**-40))
+
+    def own_orders(self) -> list[float]:
+        """Return orders at which divergences are known best, beside those of the grid."""
+        return []
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -244,9 +247,7 @@ class BinaryLabels(Event):
         return label_games.label_losses(self.chances, self.queries, block)
 
     def pure(self) -> Fraction | float:
-        if isinstance(self.chances, TableChances):
-            return self.queries * Fraction(label_games.largest_loss(self.chances))
-        return math.inf
+        return self.rough().pure()
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         each = label_games.label_renyi(self.chances, tuple(orders.tolist()))
@@ -287,9 +288,7 @@ class ClassLabels(Event):
 
     def losses(self) -> Losses:
         block = class_games.class_block(self.sigma, self.queries)
-        found = None
-        if block is not None:
-            found = class_games.class_losses(self.sigma, self.queries, block)
+        found = None if block is None else class_games.class_losses(self.sigma, self.queries, block)
         return self.rough().losses() if found is None else found
 
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -574,6 +573,9 @@ class TableStream(Event):
     false_answer: FalseAnswer
     abstentions: Count
 
+    def own_orders(self) -> list[float]:
+        return [self.order]
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         # divergences grow with the order; above the table's own nothing is known
         whole = self.abstentions * self.charge / (self.order - 1)
@@ -650,6 +652,9 @@ class Sampled(Event):
 
     def profile(self) -> tuple[Profile, float]:
         return sampling.sampled_profile(*cached_profile(self.stream), self.rate, self.loss)
+
+    def own_orders(self) -> list[float]:
+        return self.stream.own_orders()
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # of the whole sample: divergences are quasi-convex, so drawing a part of it never adds

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.errors import COMPOSITIONS, check_choice, wrong
+from secretballot.core.errors import wrong
 from secretballot.core.events import Event
 from secretballot.core.losses import ORDERS, lost_epsilon
 from secretballot.core.price import PrivacyBudget, round_up
@@ -205,15 +205,3 @@ def _exact_fraction(value: float) -> Fraction:
 #: Admits releases one by one: the whole sequence stays within the budget, however each release was
 #: chosen.
 Filter = BasicFilter | RenyiFilter
-
-
-def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:
-    """Return the filter by its name.
-
-    Raises
-    ------
-    ParameterError
-        If the name is unknown, or the budget is too small for the filter.
-    """
-    name = check_choice("composition", composition, COMPOSITIONS)
-    return BasicFilter(budget) if name == "basic" else RenyiFilter(budget, order)

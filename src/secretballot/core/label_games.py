@@ -156,8 +156,7 @@ class TableChances(Model):
         fits = falling and half >= weights[0] and weights[-1] < half
         if not (fits and len(weights) <= self.n_teachers // 2 + 1 and weights[0] >= even * half):
             raise ParameterError(
-                "A table needs falling chances of the minority, one a margin, and a half where"
-                " neither class is it."
+                "A table needs falling chances of the minority, one a margin, and a half at a tie."
             )
         return self
 
@@ -190,8 +189,7 @@ class Laws(NamedTuple):
     @property
     def squares(self) -> FloatArray:
         """Mean squares of the losses, of shape (n,)."""
-        found: FloatArray = (self.chance * self.log_ratio**2).sum(axis=0)
-        return found
+        return np.asarray((self.chance * self.log_ratio**2).sum(axis=0))
 
 
 class _Pairs(NamedTuple):
@@ -374,7 +372,7 @@ def played_losses(
     block: int,
     *,
     beside: float,
-    resolution: float,
+    resolution: float = RESOLUTION,
     least: Callable[[int], Losses] | None = None,
 ) -> Losses:
     """Return losses that dominate a game of so many steps, played for blocks and added up.
@@ -486,7 +484,6 @@ def label_losses(chances: Chances, queries: int, block: int) -> Losses:
         block,
         beside=beside,
         least=least,
-        resolution=RESOLUTION,
     )
 
 

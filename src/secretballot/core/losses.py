@@ -52,8 +52,7 @@ def delta_of(divergences: FloatArray, orders: FloatArray, epsilon: FloatArray) -
     at = np.asarray(epsilon)[..., None]
     lost = (orders - 1) * (np.abs(divergences) + np.abs(at)) * LOST - _COVERED
     exponent = (orders - 1) * (divergences - at) + _log_factor(orders) + np.maximum(0.0, lost)
-    found: FloatArray = np.exp(np.minimum(0.0, exponent.min(axis=-1)))
-    return found
+    return np.asarray(np.exp(np.minimum(0.0, exponent.min(axis=-1))))
 
 
 def lost_epsilon(orders: FloatArray, delta: float) -> FloatArray:
@@ -117,8 +116,7 @@ def moments(chance: FloatArray, log_ratios: Iterable[FloatArray], order: float) 
                 lost = (1 + np.abs(power * log_ratio)) * np.abs(grown) + np.abs(line)
                 terms = np.maximum(terms, grown - line + LOST * lost)  # nan stays
         found.append((chance * terms).sum(axis=0))
-    larger: FloatArray = np.maximum(*found)
-    return larger
+    return np.asarray(np.maximum(*found))
 
 
 def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArray) -> FloatArray:
@@ -480,8 +478,7 @@ def response_weights(count: int, epsilon: float) -> FloatArray:
     up = np.cumprod((count - i[mode:]) / (i[mode:] + 1) * odds)
     down = np.cumprod((i[:mode] + 1)[::-1] / ((count - i[:mode])[::-1] * odds)) if mode else i[:0]
     weights = np.concatenate([down[::-1], [1.0], up])
-    found: FloatArray = weights / weights.sum()
-    return found
+    return np.asarray(weights / weights.sum())
 
 
 def one_of_many(probability: float, count: int) -> float:

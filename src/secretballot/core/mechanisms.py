@@ -104,14 +104,11 @@ class Mechanism(Model, ABC):
         """
         if not isinstance(shape, self.takes):
             raise ParameterError(f"{type(self).__name__} takes a {self.takes.__name__}.")
-        if isinstance(shape, VoteShape):
-            if self.of_sample != (shape.sample is not None):
-                # a record more or less changes the labels of a whole relabelled sample
-                raise ParameterError(
-                    "RelabelledSample prices a secret sample, and nothing else does."
-                )
-            if not self.of_records:
-                teachers_of(shape)
+        if self.of_sample != (getattr(shape, "sample", None) is not None):
+            # a record more or less changes the labels of a whole relabelled sample
+            raise ParameterError("RelabelledSample prices a secret sample, and nothing else does.")
+        if isinstance(shape, VoteShape) and not self.of_records:
+            teachers_of(shape)
         return self._event(shape)
 
     def draw(self, shape: Shape, opened: _Opened, noise: Noise, state: State) -> _Drawn:

@@ -260,8 +260,7 @@ class ExactNoise(Noise):
 
 def _gaps(scores: IntArray) -> IntArray:
     # of anything but integers this fails
-    gaps: IntArray = np.subtract(scores.max(), scores, dtype=np.int64, casting="same_kind")
-    return gaps
+    return np.asarray(np.subtract(scores.max(), scores, dtype=np.int64, casting="same_kind"))
 
 
 def entropy_bytes(n: int) -> bytes:

@@ -22,10 +22,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from secretballot.core.errors import DataError, Parameter, ParameterError, check_count, wrong
-from secretballot.core.types import IntArray, UnsignedArray
+from secretballot.core.types import AnyArray, IntArray, UnsignedArray
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
 _MOST_SHARDS = 2**32  # the square of a remainder must fit in 64 bits
@@ -189,7 +188,7 @@ class PositionPartition:
 def _values_of(unit_ids: Any) -> Iterable[object]:
     """Give the ids of a column, each as it is: how many digits of a float are exact depends on its
     type."""
-    column: npt.NDArray[Any]
+    column: AnyArray
     if isinstance(unit_ids, np.ma.MaskedArray):
         column = np.array(unit_ids.tolist(), dtype=object)  # masked entries become None
     elif hasattr(unit_ids, "to_numpy"):

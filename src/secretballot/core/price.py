@@ -25,14 +25,7 @@ from secretballot.core.errors import (
     check_positive,
     check_probability,
 )
-from secretballot.core.events import (
-    Event,
-    Sampled,
-    Stream,
-    TableStream,
-    cached_losses,
-    cached_profile,
-)
+from secretballot.core.events import Event, Sampled, Stream, cached_losses, cached_profile
 from secretballot.core.exponential import least_quotient
 from secretballot.core.losses import ORDERS, Losses, delta_of, fold
 from secretballot.core.types import FloatArray
@@ -152,9 +145,8 @@ def _divergences(kinds: _Kinds) -> tuple[FloatArray, FloatArray]:
 
     A table has its price at its own order; beyond the least of them nothing is known of the list.
     """
-    streams = (event.stream if isinstance(event, Sampled) else event for event, _ in kinds)
-    own = sorted(event.order for event in streams if isinstance(event, TableStream))[:1]
-    orders = np.append(ORDERS, own)
+    own = sorted(order for event, _ in kinds for order in event.own_orders())
+    orders = np.append(ORDERS, own[:1])
     return sum((n * event.renyi(orders) for event, n in kinds), np.zeros(len(orders))), orders
 
 
@@ -213,7 +205,7 @@ def price(
 
 def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
-    if isinstance(pure, Fraction) and delta == 0 and not failure > 0:
+    if isinstance(pure, Fraction) and delta == 0 and failure == 0:
         return Price(least_quotient(pure, 1), 0.0, "pure", _SOURCES["pure"])
     target = check_probability("delta", delta)
 
@@ -227,7 +219,8 @@ def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
         low, high = high, 2 * high
     if keeps(low):
         high = low
-    while high - low > 1e-12 * high:
+    # the smallest floats have nothing between them
+    while high - low > 1e-12 * high + 1e-300:
         middle = (low + high) / 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
     return replace(_price_at_epsilon(kinds, high), delta=target)
@@ -235,7 +228,7 @@ def _price_at_delta(kinds: _Kinds, delta: float | None) -> Price:
 
 def _price_at_epsilon(kinds: _Kinds, epsilon: float, *, sought: bool = False) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
-    if pure <= epsilon and not failure > 0:
+    if pure <= epsilon and failure == 0:
         return Price(epsilon, 0.0, "pure", _SOURCES["pure"])
     at = np.array([epsilon])
     # of a stream alone what its bounds say at the epsilon itself, not between places of a grid

@@ -115,9 +115,7 @@ class Votes(Sealed):
         super().__init__(shape, *integers)
         self.classes = tuple(range(shape.n_classes) if classes is None else classes)
         if len(self.classes) != shape.n_classes:
-            raise wrong(
-                "classes", self.classes, f"of length {shape.n_classes}, as each row of votes"
-            )
+            raise wrong("classes", self.classes, f"of length {shape.n_classes}, as rows of votes")
 
     @classmethod
     def of_teachers(
@@ -319,13 +317,8 @@ class RecordSums(Sealed):
             replaced. Norms are compared in integers, and the sum is exact, hence the same in any
             order and in any blocks.
         """
-        squared = bound**2
-        replaced = guarantee.relation == "replace-one"
-        shape = SumShape(
-            guarantee=guarantee,
-            coordinates=coordinates,
-            squared_sensitivity=4 * squared if replaced else squared,
-        )
+        moved = 2 * bound if guarantee.relation == "replace-one" else bound
+        shape = SumShape(guarantee=guarantee, coordinates=coordinates, squared_sensitivity=moved**2)
         total = np.zeros(coordinates, dtype=np.int64)
         tasks = ((part,) for part in parts)
         for found in run(_sum_of_part, tasks, rows_of, bound, coordinates):
@@ -374,13 +367,11 @@ class RecordSums(Sealed):
             whole = labels.dtype.kind in "iu" and predicted.dtype.kind in "iu"
             fits = labels.shape == (len(rows),) and rows.shape[1] * n_columns == coordinates
             if not (whole and fits):
-                raise DataError(
-                    "Blocks of labels are no integers, or not of the coordinates of the sum."
-                )
+                raise DataError("Blocks of labels are no integers, or do not fit the sum.")
             indicator = labels[:, None] == (np.arange(n_columns) if n_columns > 1 else 1)
             # what of a label moves is kept apart, so that it decides alone which rows are left out
             moved = np.full((len(rows), 1 if n_columns == 1 else 2), unit)
-            left, fixed, _ = _floats((rows, moved, rows[:, :0]), bound)
+            left, fixed = _floats((rows, moved), bound)
             left *= _fits(left, fixed, squared_sensitivity)[:, None]
             missed = unit * indicator - np.clip(predicted, -unit, unit)
             # products of at most twice the bound
@@ -478,8 +469,7 @@ def _scores(values: ArrayLike) -> IntArray:
     table = np.asarray(values)
     if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
         raise DataError(Parameter("scores"), " are no list of integers.")
-    found: IntArray = np.clip(table, -MAX_SCORE, MAX_SCORE).astype(np.int64)
-    return found
+    return np.asarray(np.clip(table, -MAX_SCORE, MAX_SCORE), dtype=np.int64)
 
 
 def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
@@ -498,8 +488,7 @@ def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
 def _squares(rows: FloatArray) -> IntArray:
     """Return the squared norm of each row: exact up to 2^53, and above where it is above."""
     found = np.einsum("ij,ij->i", rows, rows)
-    squares: IntArray = np.minimum(found, 2.0**54).astype(np.int64)
-    return squares
+    return np.asarray(np.minimum(found, 2.0**54), dtype=np.int64)
 
 
 def _fits(left: FloatArray, right: FloatArray, squared: int | IntArray) -> NDArray[np.bool_]:

@@ -51,15 +51,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.noise import ExactNoise, entropy_bytes, ready_sampler
 from secretballot.core.price import Price, PrivacyBudget, price
 from secretballot.core.private import Scores, Sealed, Votes
-from secretballot.core.types import (
-    BoolArray,
-    IntArray,
-    Model,
-    Noise,
-    ScoreShape,
-    SecretFiles,
-    VoteShape,
-)
+from secretballot.core.types import BoolArray, IntArray, Noise, ScoreShape, SecretFiles, VoteShape
 
 #: Ctrl-C, the wish of a system or a queue that the program ends, a terminal that is closed.
 _ENDING = tuple(
@@ -322,7 +314,7 @@ class AnswerStream:
 
     def __init__(self, own: "_Request", reservation: int, vault: SecretFiles | None) -> None:
         self._own, self.reservation = own, reservation
-        self.planned = own.shape.n_queries if isinstance(own.shape, VoteShape) else own.n_answers
+        self.planned = own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
 
     def __repr__(self) -> str:
@@ -432,16 +424,15 @@ class AnswerStream:
 
     # --- inside ---
 
-    def _check(self, given: Model, n_questions: int) -> None:
+    def _check(self, given: Shape, n_questions: int) -> None:
         paid = self._own.shape
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
-        stated = vars(given)
         if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
             # in each new row a teacher moves one vote at most, and it was paid for in all of them
-            stated = stated | {"n_queries": paid.n_queries, "moved": paid.moved}
-        if type(given) is not type(paid) or stated != vars(paid):
+            given = given.model_copy(update={"n_queries": paid.n_queries, "moved": paid.moved})
+        if given != paid:
             raise ParameterError(
                 "The votes or scores are not those that were paid for: of another shape; ask the"
                 " teachers that it began with. Nothing was answered."
@@ -470,7 +461,7 @@ class AnswerStream:
             and not self._own.decoded(last).used < stops_at
         ):
             return 0
-        return int(self.planned - page.count)
+        return self.planned - page.count
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(
@@ -604,9 +595,7 @@ class _Request:
         """Return the container of the next stage, which must be of the shape that is paid for."""
         sealed = private(stages) if callable(private) else private
         if not isinstance(sealed, Sealed) or sealed.shape != self.shape:
-            raise ParameterError(
-                "The private values are not of the shape that was declared for this release."
-            )
+            raise ParameterError("The private values are not of the shape that was declared.")
         return sealed
 
     def reserve(self, *, space: int) -> None:
@@ -800,8 +789,7 @@ def _json_terms(asked: Terms, *, streams: bool) -> Json:
     }
     with suppress(TypeError, ValueError, RecursionError):
         if len(text := json.dumps(terms, allow_nan=False)) <= _MOST_TERMS:
-            read: Json = json.loads(text)
-            return read
+            return dict(json.loads(text))
     raise ParameterError(
         "A public setting is no text, finite number, list or mapping, or all together have more"
         f" than {_MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer candidates."

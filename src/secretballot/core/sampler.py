@@ -38,8 +38,6 @@ def draws_wrong_noise(version: str) -> bool:
 
 _FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once a process
 
-_Draw = Callable[[str, float, int], IntArray]
-
 
 class Sample(NamedTuple):
     """What is drawn for the check.
@@ -79,7 +77,7 @@ _ALARM = _FALSE_ALARM / (10 * len(_SAMPLES) + 1)
 _REACH = 50.0  # logarithm of how much rarer than 0 the outermost listed value is
 
 
-def first_failure(draw: _Draw, chunk: int) -> str | None:
+def first_failure(draw: Callable[[str, float, int], IntArray], chunk: int) -> str | None:
     """Return what is wrong with a sampler in a few words, None if nothing was found.
 
     Parameters

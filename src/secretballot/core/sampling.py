@@ -100,8 +100,7 @@ def _on_the_line(profile: Profile, epsilon: FloatArray) -> FloatArray:
 def _unsampled_epsilon(epsilon: FloatArray, rate: float) -> FloatArray:
     """Return e1 with epsilon = log(1 + rate (e^e1 - 1)), rounded down; each epsilon at least 0."""
     inner = np.log1p(np.expm1(np.minimum(epsilon, LARGE)) / rate) * (1 - SLACK)
-    found: FloatArray = np.where(epsilon > LARGE, epsilon, np.maximum(epsilon, inner))
-    return found  # sampling never costs
+    return np.where(epsilon > LARGE, epsilon, np.maximum(epsilon, inner))  # sampling never costs
 
 
 def _by_chords(profile: Profile, top: float) -> Profile:
@@ -113,8 +112,7 @@ def _by_chords(profile: Profile, top: float) -> Profile:
         place = np.minimum(at * (1 - LOSS_ERROR) / h, _POINTS)
         low = np.floor(place).astype(np.int64)
         share = np.expm1((place - low) * h) / math.expm1(h)
-        found: FloatArray = (1 - share) * value[low] + share * value[low + 1]
-        return found
+        return np.asarray((1 - share) * value[low] + share * value[low + 1])
 
     return delta
 

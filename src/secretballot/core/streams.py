@@ -74,7 +74,7 @@ def laplace_above(value: float, scale: float) -> float:
     `value`."""
     r = math.exp(-1 / scale)
     if value >= 0:
-        return max(_LEAST, math.exp(-(value + 1) / scale) / (1 + r))
+        return max(math.exp(-(value + 1) / scale) / (1 + r), _LEAST)  # in this order nan stays
     return 1 - math.exp(value / scale) / (1 + r)
 
 
@@ -89,7 +89,7 @@ def false_answer(event: "SparseStream", distance: int = 0) -> float:
     need = event.threshold - distance + 1
     if need < 1:
         return 1.0 - _sum_tail(1 - need, event.query_scale, event.threshold_scale)
-    return max(_LEAST, _sum_tail(need, event.query_scale, event.threshold_scale))
+    return max(_sum_tail(need, event.query_scale, event.threshold_scale), _LEAST)
 
 
 def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:

@@ -63,14 +63,13 @@ def fault_of(error: ValidationError) -> ParameterError:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, ParameterError):
         return cause
-    names = [str(part) for part in first["loc"] if isinstance(part, str)]
     rule = first["msg"].replace("Input", "It")
     said = f" is {shown(first['input'])}; {rule[:1].lower()}{rule[1:]}."
     if first["type"] == "missing":
         said = " is missing."
     if first["type"] == "extra_forbidden":  # its value may be a secret in a wrong place
         said = " is none of the names that are known here; check how it is written."
-    name = names[-1] if names else ""
+    name = next((part for part in reversed(first["loc"]) if isinstance(part, str)), "")
     # a stranger may have chosen the name
     plain = name.isidentifier() and len(name) <= LONGEST_SHOWN
     place = Parameter(name) if plain else shown(name) if name else "A value"

@@ -350,8 +350,7 @@ class Ledger:
         if not repeated(self._store.exists)():
             if budget is None:
                 raise LedgerError(
-                    f"There is no ledger at {self._place}; give a budget to make one, or the right"
-                    " path."
+                    f"There is no ledger at {self._place}; give a budget for one, or another path."
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
@@ -650,8 +649,7 @@ class Ledger:
     def __getstate__(self) -> dict[str, str]:
         if self._place is None:
             raise LedgerError(
-                "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
-                " a path instead."
+                "A ledger in memory is not pickled: a copy would be a second budget; give a path."
             )
         return {"path": str(self._place), "terms": self._terms.model_dump_json()}
 

@@ -31,12 +31,11 @@ from secretballot.core.errors import (
     BrokenOffError,
     Composition,
     LedgerError,
-    SecretBallotError,
     check_name,
     plain_line,
 )
 from secretballot.core.events import AnyEvent, Event
-from secretballot.core.filters import Filter, Totals, filter_for
+from secretballot.core.filters import BasicFilter, Filter, RenyiFilter, Totals
 from secretballot.core.price import PrivacyBudget
 from secretballot.core.types import Guarantee, Model
 
@@ -237,7 +236,9 @@ class Account(Model):
 
     def filter(self) -> Filter:
         """Return what admits releases."""
-        return filter_for(self.composition, self.budget, self.filter_order)
+        if self.composition == "basic":
+            return BasicFilter(self.budget)
+        return RenyiFilter(self.budget, self.filter_order)
 
     @property
     def digest(self) -> bytes:
@@ -342,8 +343,8 @@ class Closing(Model):
 
 # a ledger holds the same few purchases many times
 purchase_in = functools.lru_cache(maxsize=4096)(Purchase.model_validate_json)
-_WRONG = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
-_UNREADABLE = (SecretBallotError, *_WRONG)
+# with `ParameterError`, which is a ValueError
+_UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
 
 
 class Progress(NamedTuple):

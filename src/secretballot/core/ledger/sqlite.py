@@ -216,8 +216,7 @@ class SqliteStore:
             report = transaction.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if report != "ok":
                 raise LedgerError(
-                    f"{self.where} is damaged ({rows.in_brief(report)}); restore it from the newest"
-                    " copy."
+                    f"{self.where} is damaged ({rows.in_brief(report)}); restore the newest copy."
                 )
         found = transaction.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if {sql for (sql,) in found} != set(_SCHEMA):
@@ -243,16 +242,14 @@ class SqliteStore:
                 found = os.stat(self._path)
             except (FileNotFoundError, NotADirectoryError):
                 raise LedgerError(
-                    f"There is no ledger at {self._path}; give the right path, or restore it from a"
-                    " copy."
+                    f"There is no ledger at {self._path}; give the right path, or restore a copy."
                 ) from None
             file = found.st_dev, found.st_ino
         connection = self._resting.take(lambda mark: mark == file)
         if connection is None:
             if self._path is None:  # both processes would hold the whole budget
                 raise LedgerError(
-                    f"{self.where} belongs to the process that made it; share a ledger file"
-                    " instead."
+                    f"{self.where} belongs to the process that made it; share a file instead."
                 )
             connection = _connect(self._path)
         try:
