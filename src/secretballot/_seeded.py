@@ -95,6 +95,11 @@ def own_global_states(seed: int) -> Iterator[None]:
     ----------
     seed : int
         From 0 to 2**32 - 1.
+
+    Raises
+    ------
+    RuntimeError
+        In the place of `SystemExit`: foreign code that would end the program has failed.
     """
     with (
         ALONE,
@@ -105,7 +110,10 @@ def own_global_states(seed: int) -> Iterator[None]:
         sklearn.config_context(),
     ):
         seed_generators(seed)
-        yield
+        try:
+            yield
+        except SystemExit as error:
+            raise RuntimeError("it would end the program by sys.exit") from error
 
 
 def seed_generators(seed: int) -> None:

@@ -145,8 +145,8 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
         place.write_bytes(content)
         assert "cannot be reached, read or written" in refusal(place)
         assert place.read_bytes() == content
-    for other in (tmp_path, Path("/dev/null")):
-        assert "cannot be reached, read or written" in refusal(other)
+    assert "cannot be reached, read or written" in refusal(Path("/dev/null"))
+    assert "is a folder, and a ledger is a file" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])
