@@ -146,7 +146,10 @@ def _numpy_state() -> Any:
     return name, words.tolist(), *rest
 
 
-def _torch_state() -> tuple[Any, Any, dict[str, Any]] | None:
+_TorchState = tuple[Any, Any, dict[str, Any]] | None
+
+
+def _torch_state() -> _TorchState:
     """Return the states of torch's generators, on the processor and on the devices in use, and its
     settings of the process.
 
@@ -178,7 +181,7 @@ def _is_built_for_devices(torch: Any) -> bool:
     return mps is not None and bool(mps.is_built())
 
 
-def _restore_torch(state: tuple[Any, Any, dict[str, Any]] | None) -> None:
+def _restore_torch(state: _TorchState) -> None:
     torch = sys.modules.get("torch")
     if torch is None:
         return

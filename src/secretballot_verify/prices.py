@@ -342,15 +342,13 @@ def _worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
     bound is above all that was found.
     """
     c, most, cells = math.exp(length), 0.0, [(0, _MIXTURE_CELLS)]
-
-    @cache
-    def end(place: int) -> tuple[float, float, float]:
-        t = length * place / _MIXTURE_CELLS
-        return math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)
-
+    profile = cache(profile)
     while cells:
-        low, high = cells.pop()
-        (u, near, far), (v, near_v, far_v) = end(low), end(high)
+        low, high = cell = cells.pop()
+        (u, near, far), (v, near_v, far_v) = (
+            (math.exp(-t), profile(epsilon - t), profile(epsilon - t + length))
+            for t in (length * place / _MIXTURE_CELLS for place in cell)
+        )
         slope, slope_far = (near_v - near) / (v - u), (far_v - far) / (v - u)
         alpha, beta = near - slope * u - far + slope_far * u, slope - slope_far
         k0 = far - slope_far * u + (c * alpha - beta) / (c - 1)

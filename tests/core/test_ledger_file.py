@@ -121,9 +121,7 @@ def test_link_and_target_are_one_account(path: Path) -> None:
 
 def test_lost_ledger_is_not_replaced_by_a_fresh_one(path: Path) -> None:
     path.unlink()
-    with pytest.raises(
-        LedgerError, match=r"is gone and its journal ledger\.sqlite-journal is left"
-    ):
+    with pytest.raises(LedgerError, match=r"gone and its journal ledger\.sqlite-journal is left"):
         Ledger(path, dataset="registry", budget=BUDGET)
     assert not path.exists()
 

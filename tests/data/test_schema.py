@@ -136,9 +136,10 @@ def encoded(column, cells):
         ([f"{day:%d.%m.%Y}" for day in DAYS], "day-first", ("month", "weekday")),
         ([f"{day:%d/%m/%Y}" for day in DAYS], "day-first", ("month", "weekday")),
         ([f"{day:%m/%d/%Y}" for day in DAYS], "month-first", ("month", "weekday")),
+        ([f"{day:%d. %B %Y}" for day in DAYS], "day-name", ("month", "weekday")),
+        ([f"{day:%b %d, %Y}" for day in DAYS], "name-day", ("month", "weekday")),
         (DAYS, "iso", ("month", "weekday")),
-        ([pd.Timestamp(moment, tz="UTC") for moment in MOMENTS], "iso",
-         ("month", "weekday", "hour")),
+        ([pd.Timestamp(one, tz="UTC") for one in MOMENTS], "iso", ("month", "weekday", "hour")),
         (["2020-02-03"] * 5, "iso", ()),
     ],
 )  # fmt: skip

@@ -61,6 +61,8 @@ _DATES = {
     "iso": "dates as in ISO 8601",
     "day-first": "dates that begin with the day",
     "month-first": "dates that begin with the month",
+    "day-name": "dates such as 12 Jan 2017",
+    "name-day": "dates such as Jan 12, 2017",
 }
 
 _ID = r"(?:.*[\W_])?(?:{})(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
