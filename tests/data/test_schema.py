@@ -196,7 +196,7 @@ def test_codes_with_leading_zeros_are_categories_and_said():
 @pytest.mark.parametrize(
     ("cells", "name"),
     [
-        (range(1, N), "row"),
+        (range(9 * N, 0, -9), "Lfd. Nr."),
         (range(1000, 1000 + N), "anything"),
         (RNG.permutation(10**6)[:N], "patient_id"),
         ([f"{i:032x}" for i in RNG.permutation(10**6)[:N]], "uuid"),

@@ -76,7 +76,8 @@ _ID_OF_A_PERSON = re.compile(
     rf"{_IDS_OF_SOMEBODY}|pid|{_PERSONS}|subj[\W_]?id"
     rf"|(?:.*[\W_])?(?:{_PERSONS})[\W_]?(?:id|no|nr|num|number|nummer|key|code)"
 )
-_ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|phone|row|rownum|index|key"))
+_NUMBERS_OF_ROWS = r"row|rownum|rownames|unnamed: 0|lfd[\W_]*nr\W?|n[or]\.?|obs|case|index"
+_ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|{_NUMBERS_OF_ROWS}|phone|key"))
 _CODE_NAME = re.compile(
     r"(?:.*[\W_])?(?:zip|zip[\W_]?code|postal|post[\W_]?code|postal[\W_]?code|plz)"
 )
