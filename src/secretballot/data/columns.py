@@ -763,8 +763,9 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
         if found is None:
             form = f" of format {given['format']}" if "format" in given else ""
             raise DataError(
-                f"No public row of column {shown(name)} has {kind.holds}{form}; give all of its"
-                " parts in the schema, or declare it ignored."
+                f"No public row of column {shown(name)} has {kind.holds}{form}; give its parts in"
+                ' the schema, such as the "decimal" of numbers or the "format" of dates, or declare'
+                " it ignored."
             )
         if kind is _WordsColumn:
             given.pop("width", None)  # the words are as many
