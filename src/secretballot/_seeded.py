@@ -95,6 +95,11 @@ def own_global_states(seed: int) -> Iterator[None]:
     ----------
     seed : int
         From 0 to 2**32 - 1.
+
+    Raises
+    ------
+    RuntimeError
+        In the place of `SystemExit`: foreign code that would end the program has failed.
     """
     with (
         ALONE,
@@ -105,7 +110,10 @@ def own_global_states(seed: int) -> Iterator[None]:
         sklearn.config_context(),
     ):
         seed_generators(seed)
-        yield
+        try:
+            yield
+        except SystemExit as error:
+            raise RuntimeError("it would end the program by sys.exit") from error
 
 
 def seed_generators(seed: int) -> None:
@@ -138,7 +146,10 @@ def _numpy_state() -> Any:
     return name, words.tolist(), *rest
 
 
-def _torch_state() -> tuple[Any, Any, dict[str, Any]] | None:
+_TorchState = tuple[Any, Any, dict[str, Any]] | None
+
+
+def _torch_state() -> _TorchState:
     """Return the states of torch's generators, on the processor and on the devices in use, and its
     settings of the process.
 
@@ -170,7 +181,7 @@ def _is_built_for_devices(torch: Any) -> bool:
     return mps is not None and bool(mps.is_built())
 
 
-def _restore_torch(state: tuple[Any, Any, dict[str, Any]] | None) -> None:
+def _restore_torch(state: _TorchState) -> None:
     torch = sys.modules.get("torch")
     if torch is None:
         return

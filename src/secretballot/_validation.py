@@ -5,6 +5,7 @@ import importlib
 import numbers
 import os
 import re
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from types import ModuleType
@@ -114,6 +115,18 @@ def shown_error(error: BaseException) -> str:
     addresses. Only of errors of public values."""
     first = next(iter(str(error).strip().splitlines()), "")[:200].rstrip(".:; ")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def shown_defect(error: BaseException) -> str:
+    """Return the kind of an error, and the innermost of our own lines in its traceback: no value of
+    it, which may be private."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
+    place = (
+        f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
+        if frames
+        else "no line of ours"
+    )
+    return f"{type(error).__name__} at {place}"
 
 
 #: Parts of a release that may be left out.

@@ -20,7 +20,7 @@ def with_point(text: str) -> str:
 
 
 #: How days are written where it is not as in ISO 8601, which is always read.
-DateFormat = Literal["iso", "day-first", "month-first", "compact"]
+DateFormat = Literal["iso", "day-first", "month-first", "day-name", "name-day", "compact"]
 DATE_FORMATS: tuple[str, ...] = get_args(DateFormat)
 SECONDS_A_DAY = 86400
 #: What a date has beside how many days it lies from another: the name of the part, the middle of
@@ -31,6 +31,24 @@ DATE_PARTS: dict[str, tuple[float, float]] = {
     "weekday": (3.0, 2.0),
     "hour": (11.5, 7.0),
 }
+
+#: How each month may be called, in English and in German, by its number.
+MONTHS = (
+    "",
+    "Jan|January|Januar|JAN",
+    "Feb|February|Februar|FEB",
+    "Mar|March|Mär|März|Mrz|MAR",
+    "Apr|April|APR",
+    "May|Mai|MAY|MAI",
+    "Jun|June|Juni|JUN",
+    "Jul|July|Juli|JUL",
+    "Aug|August|AUG",
+    "Sep|Sept|September|SEP",
+    "Oct|October|Okt|Oktober|OCT|OKT",
+    "Nov|November|NOV",
+    "Dec|December|Dez|Dezember|DEC|DEZ",
+)
+_MONTH_OF = {name: month for month, names in enumerate(MONTHS) for name in names.split("|")}
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST = (datetime.date.min.toordinal() - _EPOCH) * SECONDS_A_DAY
@@ -49,6 +67,8 @@ DAYS = {
     r"|-(?P<only_month>\d{2}))",
     "day-first": r"(?P<day>\d{1,2})(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<year>\d{4})",
     "month-first": r"(?P<month>\d{1,2})(?P<gap>[-/.])(?P<day>\d{1,2})(?P=gap)(?P<year>\d{4})",
+    "day-name": r"(?P<day>\d{1,2})\.?[- ]?(?P<name>[A-Za-zä]+)\.?[- ]?(?P<year>\d{4})",
+    "name-day": r"(?P<name>[A-Za-zä]+)\.?[- ](?P<day>\d{1,2}),?[- ](?P<year>\d{4})",
     "compact": r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})",
 }
 # only the digits 0 to 9, as in every program that writes dates
@@ -63,14 +83,15 @@ def time_seconds(text: str, style: str = "iso") -> int | None:
     text : str
         A day, with a time of day or without, as in ISO 8601 or in the given style. Fractions of a
         second are cut off; a time with an offset from UTC is taken to UTC, any other as it is.
-    style : {"iso", "day-first", "month-first", "compact"}
+    style : str
+        One of `DATE_FORMATS`.
 
     Returns
     -------
     int or None
         None where the text says no day of the years 1 to 9999.
     """
-    for name in ("iso", style) if style != "iso" else ("iso",):
+    for name in dict.fromkeys(("iso", style)):
         found = _POINTS[name].fullmatch(text)
         if found is not None:
             return _seconds_of(found)
@@ -79,9 +100,9 @@ def time_seconds(text: str, style: str = "iso") -> int | None:
 
 def _seconds_of(found: re.Match[str]) -> int | None:
     parts = found.groupdict()
-    month, day = parts["month"] or parts.get("only_month"), parts["day"] or 1
+    month = parts.get("month") or parts.get("only_month") or _MONTH_OF.get(parts.get("name", ""), 0)
     try:
-        days = datetime.date(int(parts["year"]), int(month or 0), int(day)).toordinal() - _EPOCH
+        day = datetime.date(int(parts["year"]), int(month), int(parts["day"] or 1))
     except ValueError:  # no such day
         return None
     clock = _clock_seconds(found)
@@ -95,7 +116,7 @@ def _seconds_of(found: re.Match[str]) -> int | None:
         if hours > 23 or minutes > 59 or rest > 59:
             return None
         offset = (3600 * hours + 60 * minutes + rest) * (-1 if parts["sign"] == "-" else 1)
-    seconds = days * SECONDS_A_DAY + clock - offset
+    seconds = (day.toordinal() - _EPOCH) * SECONDS_A_DAY + clock - offset
     return seconds if _FIRST <= seconds <= _LAST else None
 
 

@@ -142,7 +142,7 @@ def _imported_learner(path: str, parameter: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
         learner = getattr(importlib.import_module(module), attribute)()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise refusal(
             parameter,
             f" {path!r} cannot be imported and made without arguments"

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 #: An object of JSON.
@@ -25,6 +26,8 @@ _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 #: Events whose price may take minutes.
 SLOW = ("binary-labels", "class-labels", "confident", "sampled")
 _MOST_SLOW = 10
+_terms_of = itemgetter("mechanism", "shape", "public")
+_drawn_in = itemgetter("mechanism", "shape", "released")
 
 
 class WrongError(Exception):
@@ -557,7 +560,7 @@ def _check_mechanism(document: Json) -> str:
     """Refuse a mechanism that is unknown, whose event is another one than the certificate states,
     or whose settings contradict it."""
     _check_part(document)
-    mechanism, shape, released = document["mechanism"], document["shape"], document["released"]
+    mechanism, shape, released = _drawn_in(document)
     public, guarantee = document["public"], document["shape"]["guarantee"]
     method = public["method"]
     same = (guarantee["unit"], guarantee["relation"]) == (document["unit"], document["relation"])
@@ -593,7 +596,7 @@ def _check_public(mechanism: Json, public: Json) -> None:
 
 def _check_moments(document: Json) -> None:
     """Refuse settings of sums over records that contradict the sums."""
-    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    mechanism, shape, public = _terms_of(document)
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
     stages, stated = len(public["residual_units"]), public["n_records"]
     classes, weight = document["released"]["classes"], public["mark_weight"]
@@ -663,7 +666,7 @@ def _table_of(document: Json) -> tuple[int, int, float, float]:
     WrongError
         If its settings contradict its shape.
     """
-    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    mechanism, shape, public = _terms_of(document)
     released, teachers, queries = document["released"], shape["n_teachers"], shape["n_queries"]
     alone = not (released["queries"] or released["answered"])
     require(alone, "The answers are one table, and list no labels.")
@@ -694,7 +697,7 @@ def _table_of(document: Json) -> tuple[int, int, float, float]:
 
 def _check_values(document: Json) -> None:
     """Refuse released integers that are no labels, and more or other than the event pays for."""
-    mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
+    mechanism, shape, public = _terms_of(document)
     values, rows = (document["released"].get(name) for name in ("values", "rows"))
     if public["method"] in TABLES:
         points, width, low, high = _table_of(document)
@@ -750,7 +753,7 @@ def _check_records(document: Json) -> None:
 
 def _check_counts(document: Json) -> str:
     """Refuse more queries, counts or abstentions than the mechanism pays for."""
-    released, mechanism, shape = document["released"], document["mechanism"], document["shape"]
+    mechanism, shape, released = _drawn_in(document)
     _check_values(document)
     table = document["public"]["method"] in TABLES
     # the number of columns follows from the mechanism; the certificate's own word is only compared

@@ -4,7 +4,7 @@ import cmath
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from functools import cache
 from typing import Any
 
 from secretballot_verify import games
@@ -338,18 +338,28 @@ def _worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
     """Return the maximum over t of p_t H(eps - t) + (1 - p_t) H(eps - t + length), from above.
 
     In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On
-    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known.
+    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known. A cell is halved where its
+    bound is above all that was found.
     """
-    c, most = math.exp(length), 0.0
-    places = (length * place / _MIXTURE_CELLS for place in range(_MIXTURE_CELLS + 1))
-    ends = [(math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)) for t in places]
-    for (u, near, far), (v, near_v, far_v) in pairwise(ends):
+    c, most, cells = math.exp(length), 0.0, [(0, _MIXTURE_CELLS)]
+    profile = cache(profile)
+    while cells:
+        low, high = cell = cells.pop()
+        (u, near, far), (v, near_v, far_v) = (
+            (math.exp(-t), profile(epsilon - t), profile(epsilon - t + length))
+            for t in (length * place / _MIXTURE_CELLS for place in cell)
+        )
         slope, slope_far = (near_v - near) / (v - u), (far_v - far) / (v - u)
         alpha, beta = near - slope * u - far + slope_far * u, slope - slope_far
         k0 = far - slope_far * u + (c * alpha - beta) / (c - 1)
         k1, k2 = slope_far + c * beta / (c - 1), -alpha / (c - 1)
         peak = math.sqrt(k2 / k1) if k1 < 0 and k2 < 0 else u
-        most = max(most, *(k0 + k1 * at + k2 / at for at in (u, v, min(max(peak, v), u))))
+        bound = max(k0 + k1 * at + k2 / at for at in (u, v, min(max(peak, v), u)))
+        if bound > most and high - low > 1:
+            middle = (low + high) // 2
+            cells += [(low, middle), (middle, high)]
+        else:
+            most = max(most, bound)
     return most
 
 

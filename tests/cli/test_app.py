@@ -49,11 +49,7 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
         (["learn", "--n-queries", "3"], "given by --set NAME=VALUE; --help-all lists", "usage"),
         (["audit", "canaries", "--runs", "x"], "Invalid value for '--runs'", "usage"),
         (["ledger", "create", "l", "--unit", "x"], "for '--unit': 'x' is not one of", "usage"),
-        (
-            ["learn", "a.csv", *PRICE, "--epsilon", "1"],
-            "public is missing; give the public table",
-            "parameter",
-        ),
+        (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing; give", "parameter"),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),
         (["learn", "a", "b", *PRICE], "--epsilon is missing; give the price", "parameter"),
     ],

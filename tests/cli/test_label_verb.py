@@ -49,6 +49,7 @@ def test_counts_become_labels_with_a_certificate(counts):
 def test_laplace_labels_need_no_delta(counts):
     result = label(counts, "--delta", "0", "--epsilon", "4", "--mechanism", "laplace")
     assert result.exit_code == 0, result.stderr
+    assert re.search(r"note: \d+ of 200 public points are asked, as many as", result.stderr)
     found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
     assert (found["delta"], found["events"][0]["kind"]) == (0, "pure")
 

@@ -121,9 +121,7 @@ def test_link_and_target_are_one_account(path: Path) -> None:
 
 def test_lost_ledger_is_not_replaced_by_a_fresh_one(path: Path) -> None:
     path.unlink()
-    with pytest.raises(
-        LedgerError, match=r"is gone and its journal ledger\.sqlite-journal is left"
-    ):
+    with pytest.raises(LedgerError, match=r"gone and its journal ledger\.sqlite-journal is left"):
         Ledger(path, dataset="registry", budget=BUDGET)
     assert not path.exists()
 
@@ -145,8 +143,8 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
         place.write_bytes(content)
         assert "cannot be reached, read or written" in refusal(place)
         assert place.read_bytes() == content
-    for other in (tmp_path, Path("/dev/null")):
-        assert "cannot be reached, read or written" in refusal(other)
+    assert "cannot be reached, read or written" in refusal(Path("/dev/null"))
+    assert "is a folder, and a ledger is a file" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secretballot._written import DATE_FORMATS
 from secretballot.data.cells import numbers_of, texts_of
 from secretballot.data.frames import class_indices, frame_of, unit_ids
 from secretballot.data.reading import read_table
@@ -109,7 +110,7 @@ EVERY_KIND = Schema.from_json(
                     "parts": ["month", "day", "weekday", "hour"],
                     "indicator": True,
                 }
-                for style in ("iso", "day-first", "month-first", "compact")
+                for style in DATE_FORMATS
             },
         }
     }

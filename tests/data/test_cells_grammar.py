@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secretballot._written import iso_text, time_seconds
+from secretballot._written import DATE_FORMATS, iso_text, time_seconds
 from secretballot.data.cells import texts_of
 from secretballot.data.columns import _HashedTextColumn, _is_word, words_in
 from secretballot.data.reading import read_table, table_blocks
@@ -61,10 +61,11 @@ CASES = [
         ("1970-01-03", 2), ("1970/1/3", 2), ("1970-01-03T12:00", 2.5), ("03.01.1970", STRANGE),
         ("1970-02-30", STRANGE), ("", MISSING), ("NaN", MISSING), ("NaT", STRANGE),
     ]),
-    ({**DAY, "format": "day-first"}, "03/01/1970", 2),
-    ({**DAY, "format": "month-first"}, "01/03/1970", 2),
-    ({**DAY, "format": "day-first"}, "1970-01-03", 2),
-    ({**DAY, "format": "compact"}, "19700103", 2),
+    *(({**DAY, "format": style}, text, value) for style, text, value in [
+        ("day-first", "03/01/1970", 2), ("month-first", "01/03/1970", 2),
+        ("day-first", "1970-01-03", 2), ("compact", "19700103", 2), ("day-name", "3Jan1970", 2),
+        ("name-day", "January 03, 1970", 2), ("day-name", "3 Brumaire 1970", STRANGE),
+    ]),
     *((VECTOR, text, value) for text, value in [
         ("[1, 2]", (1, 2)), ("[1,nan]", STRANGE), ("[1]", STRANGE), ("1, 2", STRANGE),
         ("", MISSING),
@@ -214,7 +215,7 @@ def test_what_is_no_point_in_time_is_none(text):
 
 @given(st.text(max_size=30))
 def test_no_text_is_too_odd(text):
-    for style in ("iso", "day-first", "month-first", "compact"):
+    for style in DATE_FORMATS:
         seconds = time_seconds(text, style)
         assert seconds is None or time_seconds(iso_text(seconds)) == seconds
 

@@ -136,9 +136,10 @@ def encoded(column, cells):
         ([f"{day:%d.%m.%Y}" for day in DAYS], "day-first", ("month", "weekday")),
         ([f"{day:%d/%m/%Y}" for day in DAYS], "day-first", ("month", "weekday")),
         ([f"{day:%m/%d/%Y}" for day in DAYS], "month-first", ("month", "weekday")),
+        ([f"{day:%d. %B %Y}" for day in DAYS], "day-name", ("month", "weekday")),
+        ([f"{day:%b %d, %Y}" for day in DAYS], "name-day", ("month", "weekday")),
         (DAYS, "iso", ("month", "weekday")),
-        ([pd.Timestamp(moment, tz="UTC") for moment in MOMENTS], "iso",
-         ("month", "weekday", "hour")),
+        ([pd.Timestamp(one, tz="UTC") for one in MOMENTS], "iso", ("month", "weekday", "hour")),
         (["2020-02-03"] * 5, "iso", ()),
     ],
 )  # fmt: skip
@@ -195,7 +196,7 @@ def test_codes_with_leading_zeros_are_categories_and_said():
 @pytest.mark.parametrize(
     ("cells", "name"),
     [
-        (range(1, N), "row"),
+        (range(9 * N, 0, -9), "Lfd. Nr."),
         (range(1000, 1000 + N), "anything"),
         (RNG.permutation(10**6)[:N], "patient_id"),
         ([f"{i:032x}" for i in RNG.permutation(10**6)[:N]], "uuid"),

@@ -254,6 +254,8 @@ KINDS = {
     "day": {"kind": "date", "parts": ["day", "month", "weekday"], "format": "day-first"},
     "american": {"kind": "date", "parts": ["hour"], "format": "month-first"},
     "compact": {"kind": "date", "parts": [], "format": "compact"},
+    "named": {"kind": "date", "parts": ["month"], "format": "day-name"},
+    "spoken": {"kind": "date", "parts": ["day"], "format": "name-day"},
     "flag": "boolean",
     "ward": "categorical",
     "note": {"kind": "text", "words": ["pain", "fever", "café", "strasse", "none"]},
@@ -282,6 +284,8 @@ def kinds_table(rows, seed):
                 for one in times
             ],
             "compact": [f"{one.year:04}{one.month:02}{one.day:02}" for one in times],
+            "named": [f"{one.day}. {one:%B} {one.year:04}" for one in times],
+            "spoken": [f"{one:%b} {one.day}, {one.year:04} {one.hour}:00" for one in times],
             "flag": rng.choice(["true", "FALSE", "False", "x", ""], rows),
             "ward": rng.choice(["north", "south"], rows),
             "note": rng.choice(NOTES, rows),

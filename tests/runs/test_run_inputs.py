@@ -55,7 +55,7 @@ def test_a_number_is_read_with_a_decimal_comma_where_a_public_column_is(tmp_path
     settings = {"target": "pay", "classes": None, "bounds": (0, 9999)}
     inputs, watch = read(tmp_path, private, public, **settings)
     assert inputs.private.targets.tolist() == ["1234.5", "7", "xyz"]
-    assert watch.notes[0].text == "Decimal commas are read in columns 'age', 'dose'."
+    assert watch.notes[0].text.startswith("Decimal commas are read in columns 'age', 'dose': ")
     private = "state;pay\nCA;1.234,5\nNY;7\n"
     assert read(tmp_path, private, "state\nCA\nNY\n", **settings)[0].private.targets[0] == "1.234,5"
 

@@ -163,7 +163,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path):
         ({"epsilon": float("nan")}, "epsilon is nan"),
         ({"epsilon": -1}, "epsilon is -1"),
         ({"delta": 1}, "delta is 1"),
-        ({"total": "4"}, "total is .*; give two numbers by a comma, as in 4,1e-5"),
+        ({"total": "4"}, "total is .*; give two numbers by a comma, such as 4,1e-5"),
         ({"bounds": "low,high"}, "bounds is 'low'; it must be a valid number"),
         ({"n_teachers": 2.5}, "n_teachers is 2.5; it must be a valid integer"),
         ({"target": "a,b", "unit": "b"}, "unit is 'b', which is a target; name the column of ids"),

@@ -13,7 +13,7 @@ from secretballot._files import shown_place
 from secretballot._validation import Composition, Json, Relation, Unit, refusal
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
-from secretballot.exceptions import LedgerError
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.runs.spec import STREAM, RunSpec, Sources
 
 if TYPE_CHECKING:
@@ -92,10 +92,7 @@ def _shown(ledger: "Ledger") -> Answer:
     entries = ledger.history()
     terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "relation", "composition")}
     pairs = {name: {"epsilon": pair.epsilon, "delta": pair.delta} for name, pair in amounts.items()}
-    releases = [
-        {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
-        for entry in entries
-    ]
+    releases = [entry.to_json() for entry in entries]
     document = {**terms, **pairs, "releases": releases}
     return Answer(document, "ledger", (ledger, amounts, entries))
 
@@ -281,8 +278,6 @@ def _read_key(file: Path | None) -> str:
     ParameterError
         If there is none.
     """
-    from secretballot.exceptions import ParameterError
-
     key = os.environ.get(_KEY_VARIABLE, "") if file is None else file.read_text("ascii", "replace")
     if not key.strip():
         raise ParameterError(

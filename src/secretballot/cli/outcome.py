@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import jinja2
 import typer
 from markupsafe import Markup
 
-from secretballot._validation import JsonView, plain_line, without_controls
+from secretballot._validation import JsonView, plain_line, shown_defect, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
@@ -52,11 +51,10 @@ EXIT_CODES = (
 _UsageError = typer.BadParameter.__mro__[1]
 _ClickError = typer.BadParameter.__mro__[2]
 
-_KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
+_KINDS: tuple[tuple[Any, str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
-    (BrokenOffError, "ledger", _FAILED),
-    (UnknownEndError, "ledger", _FAILED),
+    (BrokenOffError | UnknownEndError, "ledger", _FAILED),
     (LedgerError, "ledger", BAD_INPUT),
     (SamplerError, "sampler", _FAILED),
     (ParameterError, "parameter", BAD_INPUT),
@@ -252,11 +250,8 @@ def _system_sentence(error: OSError) -> str:
 
 
 def _defect_sentence(error: BaseException) -> str:
-    """Return a sentence with the innermost of our own lines in the traceback, and no value."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
-    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
     return (
-        f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since"
+        f"A defect of the program ({shown_defect(error)}), whose details are withheld since"
         " they might quote private data; please report it."
     )
 

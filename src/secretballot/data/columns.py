@@ -462,12 +462,6 @@ def _vectors_of(column: "pd.Series[Any]", width: int) -> FloatArray:
     return vectors + 0.0
 
 
-def _vector_width(cell: object) -> int | None:
-    """Return how many numbers a cell has that is a vector, None of any other cell."""
-    numbers = _vector_of(cell)
-    return None if numbers is None else int(numbers.size)
-
-
 def _vector_of(cell: object) -> FloatArray | None:
     """Return the numbers of a cell that lists some, None of any other cell."""
     if isinstance(cell, str):
@@ -512,7 +506,8 @@ class VectorColumn(FeatureColumn):
         width = len(given.get("center", ())) or None
         if width is None and cells.dtype.kind == "O":
             # One of so many cells is a vector where a column holds vectors.
-            width = next(filter(None, map(_vector_width, cells[:1000])), None)
+            found = map(_vector_of, cells[:1000])
+            width = next((one.size for one in found if one is not None and one.size), None)
         vectors = _vectors_of(cells, width or 0)
         known = vectors[~np.isnan(vectors).any(axis=1)] if width else vectors[:0]
         if not len(known):
@@ -759,12 +754,18 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     if column is None:
         assert issubclass(kind, FeatureColumn)  # of others nothing is left open
         # public cells are read for what is left open alone
-        found = kind.public_parts(_public_cells(name, public), given)
+        if public is None or name not in public.columns:
+            raise DataError(
+                f"The schema leaves column {shown(name)} open, and there is no public table that"
+                " has it; add it, give all of its parts, or declare it ignored."
+            )
+        found = kind.public_parts(public[name], given)
         if found is None:
             form = f" of format {given['format']}" if "format" in given else ""
             raise DataError(
-                f"No public row of column {shown(name)} has {kind.holds}{form}; give all of its"
-                " parts in the schema, or declare it ignored."
+                f"No public row of column {shown(name)} has {kind.holds}{form}; give its parts in"
+                ' the schema, such as the "decimal" of numbers or the "format" of dates, or declare'
+                " it ignored."
             )
         if kind is _WordsColumn:
             given.pop("width", None)  # the words are as many
@@ -799,12 +800,3 @@ def _checked(kind: type[Column], name: str, parts: JsonView) -> Column | None:
         f"The schema's {key} of column {shown(name)} is {shown(parts[key])}; it must be"
         f" {kind.model_fields[key].description}."
     )
-
-
-def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
-    if public is None or name not in public.columns:
-        raise DataError(
-            f"The schema leaves column {shown(name)} open, and there is no public table that has"
-            " it; add it, give all of its parts, or declare it ignored."
-        )
-    return public[name]

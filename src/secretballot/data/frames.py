@@ -260,8 +260,8 @@ def class_indices(
         raise DataError(
             f"The {role} has {rows.size} rows without a label in column {shown(target)}, or whose"
             f" label is none of the {len(places)} declared classes"
-            f" ({name_rows(rows + first_row)}{spelt}); declare every class with --classes, spell"
-            " cells alike, or take the rows out."
+            f" ({name_rows(rows + first_row)}{spelt}); declare every class with --classes, or"
+            " bounds of a number with --bounds, spell cells alike, or take the rows out."
         )
     return index[codes]
 

@@ -849,7 +849,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
         raise DataError(
             f"{where} has columns without a name, or a column name twice, in its header (column"
             f" number {listed}); give every column a name of its own in the first line, and write"
-            " the file without its row index."
+            " the file without its row index (pandas: index=False; R: row.names=FALSE)."
         )
 
 

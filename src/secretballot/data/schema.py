@@ -61,6 +61,8 @@ _DATES = {
     "iso": "dates as in ISO 8601",
     "day-first": "dates that begin with the day",
     "month-first": "dates that begin with the month",
+    "day-name": "dates such as 12 Jan 2017",
+    "name-day": "dates such as Jan 12, 2017",
 }
 
 _ID = r"(?:.*[\W_])?(?:{})(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
@@ -74,7 +76,8 @@ _ID_OF_A_PERSON = re.compile(
     rf"{_IDS_OF_SOMEBODY}|pid|{_PERSONS}|subj[\W_]?id"
     rf"|(?:.*[\W_])?(?:{_PERSONS})[\W_]?(?:id|no|nr|num|number|nummer|key|code)"
 )
-_ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|phone|row|rownum|index|key"))
+_NUMBERS_OF_ROWS = r"row|rownum|rownames|unnamed: 0|lfd[\W_]*nr\W?|n[or]\.?|obs|case|index"
+_ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|{_NUMBERS_OF_ROWS}|phone|key"))
 _CODE_NAME = re.compile(
     r"(?:.*[\W_])?(?:zip|zip[\W_]?code|postal|post[\W_]?code|postal[\W_]?code|plz)"
 )

@@ -164,7 +164,7 @@ class StoredShards:
     def part(self, number: int) -> tuple[Any, IntArray]:
         """Return the encoded rows of one file, an array or a CSR matrix, and the indices of their
         classes, in the order of the table; errors are those of `read`."""
-        return _encoded_part(self.read(number), self.cells, self.sparse)
+        return self.loader(number, send=True)()
 
     def loader(self, number: int, *, send: bool) -> Callable[[], tuple[Any, IntArray]]:
         """Return what a worker needs to have a shard: where it lies, or its rows in as few bytes

@@ -171,7 +171,7 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
                 np.asarray(model.predict(take_rows(points, rows))).ravel().tolist()
                 for rows in (every, *every[:, None])
             )
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         raise ParameterError(
             f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
             f" {error}); fix it, or give X_public like its training data."

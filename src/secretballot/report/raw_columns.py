@@ -12,7 +12,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, JsonView
 from secretballot._validation import shown
-from secretballot._written import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
+from secretballot._written import DATE_PARTS, DAYS, MONTHS, SECONDS_A_DAY, TIME
 from secretballot.exceptions import DataError
 from secretballot.report.student_graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
 
@@ -181,6 +181,7 @@ _GROUP = re.compile(r"\(\?P<(\w+)>([^()]*)\)")
 _VALID = {
     "month": "0?[1-9]|1[0-2]",
     "only_month": "0[1-9]|1[0-2]",
+    "name": "|".join(MONTHS[1:]),
     "day": r"0?[1-9]|[12]\d|3[01]",
     "hour": r"[01]?\d|2[0-3]",
     **dict.fromkeys(("minute", "second", "zone_minute", "zone_second"), r"[0-5]\d"),
@@ -252,6 +253,7 @@ def _add_seconds(texts: Value, style: str) -> tuple[Value, Value]:
             parts = {name: pattern}
             if name == "month":
                 parts["only_month"] = pattern.replace("0?", "0")
+                parts["name"] = MONTHS[max(0, amount + 1)]
             truths.append(texts.matches(_date_pattern(style, parts)))
             weights.append(amount * np.eye(len(_DIGITS))[place])
     numbers = graph.joined(truths).as_numbers() @ np.array(weights)

@@ -508,18 +508,16 @@ def _voting(student: Any, points: Value) -> _Said:
     return _most_probable(total)
 
 
-def _numbered(student: Any, points: Value) -> _Said:
-    """Add a learner that answers with numbers of classes; its own are these numbers."""
-    return _add_classifier(student.classifier_, points)
-
-
 _ADDERS: dict[str, Callable[[Any, Any], _Said]] = {
     "RecordVotesStudent": _record_votes,
     "NoisyCountsClassifier": _noisy_counts,
     "GraphCountsClassifier": _graph_counts,
     "HypothesisStudent": _hypothesis,
     "VotingStudent": _voting,
-    "NumberedClassesClassifier": _numbered,
+    # it answers with numbers of classes, and its learner's own are these numbers
+    "NumberedClassesClassifier": lambda student, points: _add_classifier(
+        student.classifier_, points
+    ),
 }
 
 

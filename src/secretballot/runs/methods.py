@@ -279,6 +279,12 @@ class Method:
         watch.step("Reading tables")
         inputs = self.read(watch, vault)
         quoted = self.quote(self.sizes(inputs))
+        if getattr(self.settings, "n_queries", 0) is None and quoted.queries != quoted.n_public:
+            watch.note(
+                f"{quoted.queries} of {quoted.n_public} public points are asked, as many as this"
+                " price answers well; n_queries says another number.",
+                private=False,
+            )
         asked = [*cautions_of_price(spec.price), *account.questions(spec.total)]
         asked += [*self.questions(inputs, quoted, watch), *quoted.cautions]
         return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)), account=account)

@@ -94,7 +94,9 @@ def _two_numbers(value: Any) -> Any:
     pair = words_of(value)
     pair = (pair.epsilon, pair.delta) if hasattr(pair, "epsilon") else pair
     if not isinstance(pair, Sequence) or len(pair) != 2:
-        raise ValueError(f" is {shown(value)}; give two numbers by a comma, as in 4,1e-5.")
+        raise ValueError(
+            f" is {shown(value)}; give two numbers by a comma, such as 4,1e-5 or 0,100."
+        )
     return [_not_a_truth(number) for number in pair]
 
 

@@ -31,7 +31,7 @@ from secretballot._typing import (
     Values,
 )
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, refusal, shown
-from secretballot._written import with_point
+from secretballot._written import DATE_FORMATS, with_point
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
@@ -623,7 +623,11 @@ def schema_of(
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
     if schema.decimal_commas:
         named = name_columns(schema.decimal_commas)
-        watch.note(f"Decimal commas are read in {named}.", private=False)
+        watch.note(
+            f"Decimal commas are read in {named}: 1.234,5 is 1234.5, and 1.234, which has no comma,"
+            " is 1.234; write thousands without points.",
+            private=False,
+        )
     for column, reason, doubt, _ in schema.inferred:
         if doubt and column.feature_names:
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
@@ -638,9 +642,8 @@ def _with_kinds(schema: Schema, kinds: JsonView, frame: pd.DataFrame) -> Schema:
             f"The public file has no {name_columns(missing)}, of which a kind is declared; spell"
             " columns as the file does."
         )
-    # Kinds of dates whose order of day and month the cells leave open.
     columns = {
-        name: {"kind": "date", "format": kind} if kind in ("day-first", "month-first") else kind
+        name: {"kind": "date", "format": kind} if kind in DATE_FORMATS else kind
         for name, kind in kinds.items()
     }
     own = Schema.from_json({"columns": columns}, public=frame[[*kinds]]).columns

@@ -333,7 +333,7 @@ class ServedSession:
             "session": self.name,
             "columns": self.columns,
             "mechanism": self.session.terms,
-            "price": _amount(self.session.price),
+            "price": self.session.price.to_json(),
             "most_points": self._limits.points,
             **{name: getattr(self.session, name) for name in names},
         }
@@ -389,17 +389,14 @@ class ServedDataset:
             "relation": ledger.relation,
             "composition": ledger.composition,
             "releases": ledger.releases(),
-            "budget": _amount(ledger.budget),
-            "spent": _amount(ledger.spent()),
-            "remaining": _amount(ledger.remaining()),
+            "budget": ledger.budget.to_json(),
+            "spent": ledger.spent()._asdict(),
+            "remaining": ledger.remaining()._asdict(),
         }
 
     def account(self) -> Json:
         """Return every reservation of the ledger, after checking every row."""
-        entries = [
-            {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
-            for entry in self.ledger.history()
-        ]
+        entries = [entry.to_json() for entry in self.ledger.history()]
         position, chain = self.ledger.head()
         return {"dataset": self.name, "rows": position, "chain": chain, "entries": entries}
 
@@ -409,10 +406,6 @@ class ServedDataset:
             self.ledger.head()
             return True
         return False
-
-
-def _amount(price: Any) -> dict[str, float]:
-    return {"epsilon": price.epsilon, "delta": price.delta}
 
 
 def _kind_of(column: Any) -> list[Any]:

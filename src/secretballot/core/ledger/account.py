@@ -119,6 +119,10 @@ class LedgerEntry:
     facts: Json | None
     spent_after: tuple[float, float]
 
+    def to_json(self) -> Json:
+        """Return all of it as JSON values."""
+        return {**vars(self), "events": [event.model_dump(mode="json") for event in self.events]}
+
     @classmethod
     def of(cls, found: rows.Rows, first: rows.Row) -> Self:
         """Return an entry from the row that reserves."""

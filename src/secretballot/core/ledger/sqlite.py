@@ -10,6 +10,7 @@ that it once had (mode "persist"), and `claim_space` makes it large enough.
 
 import os
 import sqlite3
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -244,6 +245,11 @@ class SqliteStore:
                 raise LedgerError(
                     f"There is no ledger at {self._path}; give the right path, or restore a copy."
                 ) from None
+            if stat.S_ISDIR(found.st_mode):
+                raise LedgerError(
+                    f"{self.where} is a folder, and a ledger is a file, such as"
+                    " patients.csv.ledger, or a PostgreSQL URL; give its path or its URL."
+                )
             file = found.st_dev, found.st_ino
         connection = self._resting.take(lambda mark: mark == file)
         if connection is None:
