@@ -297,10 +297,8 @@ def _done_or_error(channel: IO[bytes], content: bytes, folder: str) -> Any:
     # private data may fill the memory, so nothing is left out of a release for want of it
     except MemoryError:
         return ResourceError(_NO_MEMORY)
-    except (
-        Exception,
-        SystemExit,
-    ):  # a defect: everything here is public, so all of it may be shown
+    except (Exception, SystemExit):
+        # a defect: everything here is public, so all of it may be shown
         return RuntimeError(f"The process that makes releases failed:\n{traceback.format_exc()}")
 
 
