@@ -5,6 +5,7 @@ import importlib
 import numbers
 import os
 import re
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from types import ModuleType
@@ -114,6 +115,14 @@ def shown_error(error: BaseException) -> str:
     addresses. Only of errors of public values."""
     first = next(iter(str(error).strip().splitlines()), "")[:200].rstrip(".:; ")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def kind_and_line(error: BaseException) -> str:
+    """Return the kind of an error, and the innermost of our own lines in its traceback, if there is
+    one; nothing that it says."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 #: Parts of a release that may be left out.

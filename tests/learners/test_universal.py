@@ -111,7 +111,7 @@ def true_label(points):
 @pytest.mark.parametrize(("epsilon", "share"), [(1 / 3, 0.123456789), (17.0, 0.9), (1e-3, 0.9)])
 def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
     split = _BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10)
-    total = Fraction(repr(split.first.epsilon)) + Fraction(repr(split.endless_epsilon))
+    total = Fraction(repr(split.first_epsilon)) + Fraction(repr(split.endless_epsilon))
     assert total <= Fraction(repr(epsilon))
     assert float(total) == pytest.approx(epsilon, rel=1e-12)
     assert split.endless_epsilon == pytest.approx(share * epsilon, rel=5e-3)

@@ -44,7 +44,7 @@ from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.session import check_trainable
-from secretballot.learners.table import check_positions
+from secretballot.learners.table import Block, check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.best_setting import stated_noise
 from secretballot.planning.plan_model import hidden_class
@@ -70,13 +70,7 @@ from secretballot.runs.spec import (
     RunSpec,
     address,
 )
-from secretballot.runs.tables import (
-    LabelledTable,
-    RunInputs,
-    cautions_of_targets,
-    check_files,
-    table_digests,
-)
+from secretballot.runs.tables import RunInputs, cautions_of_targets, check_files, table_digests
 from secretballot.students.fitting import Teaching, learns_from_counts, student_by_name, try_student
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.teachers.executors import check_engine
@@ -312,8 +306,11 @@ class Method:
         return model.released_, self.source(model)
 
     def of_work(self, folder: RunFolder, watch: Watch) -> Json:
-        """Return how a fit does its work."""
-        return {}
+        """Return how a fit does its work, as far as the learner leaves that open."""
+        execution = self.spec.execution
+        work = {"executor": execution.executor, "send_shards": execution.send_shards}
+        work |= {"vault": folder.vault, "progress": watch.progress}
+        return {name: one for name, one in work.items() if name in self._learner.takes}
 
     def learner(self, inputs: Any, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings, whose parameters have their names; of the tables
@@ -337,6 +334,20 @@ class Method:
         about = self.settings.name, self.price.epsilon, self.price.delta
         promise = self.spec.data.unit_kind, self.spec.relation
         return Quote(*about, *promise, dict(terms), sigma, sizes.n_public, **more)
+
+    def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
+        """Return what is released of votes, and what noise leaves of it; of fewer points than usual
+        the quote has a question."""
+        mechanism, shape = terms.mechanism, terms.shape
+        facts = {**mechanism.model_dump(mode="json"), **shape.model_dump(mode="json")}
+        return self.quoted(
+            _noise(terms),
+            sizes,
+            {**facts, **terms.public},
+            queries=terms.n_points,
+            teachers=shape.n_teachers or 0,
+            cautions=tuple(_cautions_of_noise(terms, usual)),
+        )
 
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
@@ -388,11 +399,6 @@ class _Moments(Method):
         basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
         return {"basis": basis, "class_weight": by_class(weights, inputs.classes)}
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
-        """Return how a fit does its work."""
-        execution = self.spec.execution
-        return {"executor": execution.executor, "send_shards": execution.send_shards}
-
 
 class _RecordVotes(Method):
     """Every record votes at its nearest public points."""
@@ -411,24 +417,6 @@ class _RecordVotes(Method):
         return self.quoted(sigma, sizes, {"votes_per_record": votes}, queries=n_points)
 
 
-class _VoteMethod(Method):
-    """A method by votes of teachers."""
-
-    def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
-        """Return what is released of votes, and what noise leaves of it; of fewer points than usual
-        the quote has a question."""
-        mechanism, shape = terms.mechanism, terms.shape
-        facts = {**mechanism.model_dump(mode="json"), **shape.model_dump(mode="json")}
-        return self.quoted(
-            _noise(terms),
-            sizes,
-            {**facts, **terms.public},
-            queries=terms.n_points,
-            teachers=shape.n_teachers or 0,
-            cautions=tuple(_cautions_of_noise(terms, usual)),
-        )
-
-
 def _noise(terms: Terms) -> float:
     """Return the scale of the noise on votes, or on a mean of them in the unit of the target."""
     if isinstance(terms.mechanism, NoisyMeans):
@@ -438,7 +426,7 @@ def _noise(terms: Terms) -> float:
     return 0.0 if isinstance(terms.mechanism, VoteQuantiles) else stated_noise(terms)
 
 
-class _Pate(_VoteMethod):
+class _Pate(Method):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
@@ -501,18 +489,16 @@ class _Pate(_VoteMethod):
         return replace(quoted, terms={**quoted.terms, "estimate": estimate}, cautions=())
 
     def of_work(self, folder: RunFolder, watch: Watch) -> Json:
-        """Return how a fit does its work; several labels, and numbers, are asked once, here."""
-        work: Json = {"progress": watch.progress}
-        if self.kind == "class":
-            execution = self.spec.execution
-            work |= {"executor": execution.executor, "send_shards": execution.send_shards}
-            work |= {"vault": folder.vault}
+        """Return how a fit does its work, as far as the learner leaves that open."""
+        work = super().of_work(folder, watch)
+        if self.kind == "labels":  # which are asked once, here
+            work = {"progress": watch.progress}
         if self.spec.data.public_features:
             work["dropped"] = 0.0  # which the guarantee does not need, and accuracy is better
         return work
 
 
-class _CastVotes(_VoteMethod):
+class _CastVotes(Method):
     """Votes that were cast elsewhere; there are no tables, and no student."""
 
     step = "Drawing noise"
@@ -620,7 +606,7 @@ class _Choice(Method):
         return self._students[model.choice_.values.item()][1]
 
 
-class Stream(_VoteMethod):
+class Stream(Method):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
@@ -648,7 +634,7 @@ class Stream(_VoteMethod):
 
     def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse tables from which no session can be made, and yield what is to be asked."""
-        if not isinstance(inputs.private, LabelledTable):
+        if not isinstance(inputs.private, Block):
             raise DataError(
                 "The private table is too large to train the teachers of a session from memory;"
                 " give fewer columns or rows, or a machine with more memory. Nothing was spent."

@@ -5,8 +5,6 @@ private data is in it, and of an error that nobody foresaw only that there was o
 """
 
 import logging
-import os
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from secretballot._typing import Json
-from secretballot._validation import plain_line
+from secretballot._validation import kind_and_line, plain_line
 from secretballot.exceptions import (
     BudgetError,
     DataError,
@@ -90,11 +88,8 @@ def points_at_fault() -> Iterator[None]:
 def log_trouble(error: BaseException, about: str) -> None:
     """Log an error: its type, the innermost of our own lines in its traceback, and its message
     where that is ours; any other may quote a private cell."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
-    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
     ours = isinstance(error, SecretBallotError | ProblemError)
-    said = f": {error}" if ours else ""
-    text = plain_line(f"{about}: {type(error).__name__} at {place or 'no line of ours'}{said}")
+    text = plain_line(f"{about}: {kind_and_line(error)}{f': {error}' if ours else ''}")
     # handed on without asking whether logging is disabled: it is for all threads while a teacher
     # votes, and this line would be lost
     _LOG.handle(_LOG.makeRecord(_LOG.name, logging.ERROR, "", 0, text, (), None))
