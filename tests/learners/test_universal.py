@@ -175,7 +175,8 @@ def test_a_sample_of_the_points_gives_fewer_candidates():
     labels, truth = (np.where(one[:, 0] > 0.5, "yes", "no") for one in (points, questions))
     own = settings(n_first=40, n_cover=12, max_abstentions=1, n_teachers=300)
     labeler = labeler_of(hypotheses=DecisionStumps(2), **own)
-    first = Mock(left=0, stored=lambda X: Mock(labels=np.full(len(X), None, dtype=object)))
+    labels_of, n = np.full(len(questions), None, dtype=object), len(questions)
+    first = Mock(left=0, stored=lambda X: Mock(labels=labels_of, answered=np.zeros(n, dtype=bool)))
     # plenty of records for a sample that is small enough to relabel
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sb.Labeler, "_session", lambda *_: first)

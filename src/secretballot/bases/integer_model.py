@@ -42,9 +42,10 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     longest = float(np.abs(wide).sum(axis=0).max(initial=0.0))
     if not longest * largest < _EXACT / 2:
         return np.asarray(rows.astype(np.int64) @ weights)
+    floats = rows.astype(np.float64, copy=False)
     if not isinstance(rows, np.ndarray) and rows.nnz > _FILLED * np.prod(rows.shape):
-        rows = rows.toarray()
-    return np.asarray(rows.astype(np.float64) @ wide).astype(np.int64)
+        floats = floats.toarray()
+    return np.asarray(floats @ wide).astype(np.int64)
 
 
 #: Integers for 1.0 in the coordinates that come out.

@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn, fitted_column
-from secretballot.bases.integer_basis import IntegerBasis, Mapped, plain_table
+from secretballot.bases.integer_basis import BLOCK, IntegerBasis, Mapped, plain_table
 from secretballot.bases.integer_model import fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
-BLOCK = 2**13  # rows that are mapped at a time
 #: Bins of all columns of numbers that are made without being asked for.
 _MOST_BINS = 72
 

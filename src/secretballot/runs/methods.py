@@ -37,7 +37,6 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
-from secretballot.learners.moment_stages import N_STAGES
 from secretballot.learners.moments import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate import PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
@@ -371,7 +370,7 @@ class _Moments(Method):
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
-        price, n_stages, moved = self.price, N_STAGES, 1
+        price, n_stages, moved = self.price, self._learner.n_stages, 1
         counts_first = self.kind != "number"
         if self.spec.data.public_features:
             # a replaced label moves all sums alike, so there is one, without counts
@@ -441,14 +440,14 @@ class _Pate(Method):
     @property
     def teacher(self) -> str:
         """The name of the teacher."""
-        return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
+        return str(self.settings.teacher or self._learner.teacher)
 
     def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or from their sizes."""
-        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or 250
-        if self.settings.n_teachers is None and stated is not None:
+        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers
+        if n_teachers is None and stated is not None:
             n_teachers = choose_teachers(self.price, stated, inputs.n_columns)
-        return {"teacher": self.teacher, "n_teachers": n_teachers}
+        return {"teacher": self.teacher, "n_teachers": n_teachers or self._learner.n_teachers}
 
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
