@@ -18,7 +18,7 @@ from secretballot.exceptions import DataError
 #: Floating point holds all integers up to here.
 _EXACT = 2.0**53
 #: Share of entries that are not 0 from which on the product of two arrays is the faster one.
-_FILLED = 0.1
+_FILLED = 0.2
 
 
 def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
@@ -42,10 +42,14 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     longest = float(np.abs(wide).sum(axis=0).max(initial=0.0))
     if not longest * largest < _EXACT / 2:
         return np.asarray(rows.astype(np.int64) @ weights)
-    floats = rows.astype(np.float64, copy=False)
-    if not isinstance(rows, np.ndarray) and rows.nnz > _FILLED * np.prod(rows.shape):
-        floats = floats.toarray()
+    floats = _fast_in_products(rows.astype(np.float64, copy=False))
     return np.asarray(floats @ wide).astype(np.int64)
+
+
+def _fast_in_products(rows: Any) -> Any:
+    """Return sparse rows as an array where many entries are not 0, all else as it is."""
+    filled = not isinstance(rows, np.ndarray) and rows.nnz > _FILLED * np.prod(rows.shape)
+    return rows.toarray() if filled else rows
 
 
 #: Integers for 1.0 in the coordinates that come out.
@@ -113,8 +117,7 @@ def fitted_rotation(inputs: Any, *, whitening: float, n_directions: int) -> Rota
     scaled = inputs.astype(np.float64) / ONE
     mean: FloatArray = np.asarray(scaled.mean(axis=0)).ravel()
     # sums of whole multiples of a power of two: exact, and the same, in either way
-    if not isinstance(scaled, np.ndarray) and scaled.nnz > _FILLED * np.prod(scaled.shape):
-        scaled = scaled.toarray()
+    scaled = _fast_in_products(scaled)
     product = scaled.T @ scaled
     dense = product if isinstance(product, np.ndarray) else product.toarray()
     second = np.asarray(dense) / scaled.shape[0]
