@@ -47,9 +47,10 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
 
 
 def _fast_in_products(rows: Any) -> Any:
-    """Return sparse rows as an array where many entries are not 0, all else as it is."""
-    filled = not isinstance(rows, np.ndarray) and rows.nnz > _FILLED * np.prod(rows.shape)
-    return rows.toarray() if filled else rows
+    """Return sparse rows as an array where many entries are not 0, else in compressed form."""
+    if isinstance(rows, np.ndarray):
+        return rows
+    return rows.toarray() if rows.nnz > _FILLED * np.prod(rows.shape) else rows.tocsr()
 
 
 #: Integers for 1.0 in the coordinates that come out.

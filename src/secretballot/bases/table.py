@@ -116,7 +116,9 @@ class TableBasis(IntegerBasis):
         # a bound, as if no row were uncovered in two columns
         self.uncovered_share_ = min(1.0, sum(one.uncovered_share for one in self._columns))
         self._rotation = fitted_rotation(
-            self._integer_inputs(frame)[0], whitening=self.whitening, n_directions=self.n_directions
+            self._integer_inputs(frame)[0].tocsr(),
+            whitening=self.whitening,
+            n_directions=self.n_directions,
         )
         self.n_directions_ = self._rotation.weights.shape[1]
         return self
@@ -142,7 +144,7 @@ class TableBasis(IntegerBasis):
             The covariance of a column's part with the whole, over the variance: together 1, or all
             0 where the functions are the same at all rows.
         """
-        inputs = self._integer_inputs(self._checked_frame(X))[0]
+        inputs = self._integer_inputs(self._checked_frame(X))[0].tocsr()
         effects = self._rotation.weights.astype(np.float64) @ weights
         values = inputs @ effects
         values -= values.mean(axis=0)
@@ -182,7 +184,7 @@ class TableBasis(IntegerBasis):
             first += column.width
         rows, places, integers = map(np.concatenate, zip(*entries, strict=True))
         table: Any = sparse.coo_array((integers, (rows, places)), shape=(len(frame), first))
-        return table.tocsr(), covered, codes
+        return table, covered, codes
 
 
 def _frame_of(X: Any) -> pd.DataFrame:
