@@ -142,6 +142,7 @@ def candidate():
         model = Restless().fit(X, Y)
     with pytest.raises(ParameterError, match="otherwise alone"):
         _refuse_unfit_candidate("restless", model, X, [0, 1])
+    return
 
 
 def teachers():

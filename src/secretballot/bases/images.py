@@ -85,6 +85,8 @@ class ImageBasis(GraphBasis):
         return self._vectors(numbers)
 
     def _vectors(self, numbers: FloatArray) -> FloatArray:
+        if not len(numbers):
+            return np.empty((0, ORIENTATIONS * blurring(self.side_).shape[1] ** 2))
         starts = range(0, len(numbers), _IMAGES_AT_ONCE)
         parts = [self._maps(numbers[start : start + _IMAGES_AT_ONCE]) for start in starts]
         return np.concatenate(parts)

@@ -573,7 +573,7 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
         classes: the message says how many and where.
     """
     # Labels are private: every message says how many and in which rows, never which value.
-    labels = _private_cells(y, rows)
+    labels, places_of_cells = _private_cells(y, rows)
     if len(getattr(y, "shape", ())) == 2:
         text = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(text, DataConversionWarning, stacklevel=2)
@@ -586,7 +586,7 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     places = {name: place for place, name in enumerate(classes)}
     # a list is no label, and what an odd object's own comparison says is not to be seen
     found = [result_of(partial(places.get, label, -1)) for label in labels]
-    index = np.array([-1 if one is None else one for one in found], dtype=np.int64)
+    index = np.array([-1 if one is None else one for one in found], np.int64)[places_of_cells]
     bad = np.flatnonzero(index < 0)
     if len(bad):
         raise DataError(
@@ -596,8 +596,9 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     return index
 
 
-def _private_cells(y: Any, n_records: int) -> list[Any]:
-    """Return private targets, each as it was given: numpy would find one type for all of a list.
+def _private_cells(y: Any, n_records: int) -> tuple[list[Any], IntArray]:
+    """Return private targets, each as it was given, and the place of that of each record among
+    them: numpy would find one type for all of a list. Numbers of one type are there once each.
 
     Parameters
     ----------
@@ -620,9 +621,13 @@ def _private_cells(y: Any, n_records: int) -> list[Any]:
             Parameter("y"),
             f" has {len(column)} targets; it must have one for each of the {n_records} rows of X.",
         )
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        values, places = np.unique(column, return_inverse=True)
+        return values.tolist(), places
     if isinstance(column, np.ndarray) and column.dtype.kind in "Mm":
         column = pd.Series(column).astype(object)  # numpy's own would be plain integers
-    return list(column.tolist() if hasattr(column, "tolist") else column)
+    cells = column.tolist() if hasattr(column, "tolist") else column
+    return list(cells), np.arange(len(cells))
 
 
 def _as_column(y: Any) -> Any:
@@ -725,9 +730,10 @@ class Target:
             cells = table.iloc if hasattr(table, "iloc") else table
             columns = [cells[:, place] for place in range(len(self.labels))]
             return np.column_stack([class_indices(one, [0, 1], n_records) for one in columns])
+        targets, places = _private_cells(y, n_records)
         assert self.bounds is not None
-        numbers = np.array([*map(number_of, _private_cells(y, n_records))], dtype=np.float64)
-        return np.clip(numbers, *self.bounds)
+        numbers = np.array(list(map(number_of, targets)), dtype=np.float64)
+        return np.clip(numbers[places], *self.bounds)
 
 
 def number_of(cell: Any) -> float:

@@ -151,7 +151,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     """
     watch = reporter or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
-    method, folder = _checked(spec)
+    method, folder = _checked(spec, watch)
     if folder.finished:
         return _outcome_again(method.spec, folder, watch)
     with folder:
@@ -181,13 +181,13 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
         As the run itself would raise them.
     """
     watch = reporter or Watch()
-    method, folder = _checked(spec)
+    method, folder = _checked(spec, watch)
     if folder.finished:
         watch.note(_FINISHED, private=False)
     return method.quoted_inputs(Account(method.spec, folder), folder.request, watch, None)[1]
 
 
-def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
+def _checked(spec: RunSpec, watch: Watch) -> tuple[Method, RunFolder]:
     """Return the method and the folder of a run whose settings can be; no table was read."""
     check_parts(spec.output.exclude, parquet=spec.output.file_format == "parquet")
     method = method_of(spec)
