@@ -31,8 +31,8 @@ def test_all_at_once_is_as_one_by_one(cells):
     # an array of objects is read cell by cell
     one_by_one = pd.Series(cells.tolist(), dtype=object)
     for levels in LEVELS:
-        read = LevelColumn(levels, 0.0).read
-        found, wanted = read(pd.Series(cells)), read(one_by_one)
+        reader = LevelColumn(levels, 0.0).reader()
+        found, wanted = reader(pd.Series(cells)), reader(one_by_one)
         assert np.array_equal(found.places, wanted.places)
         assert np.array_equal(found.covered, wanted.covered)
 

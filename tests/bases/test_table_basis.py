@@ -119,7 +119,7 @@ def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(name):
 
 def test_the_integers_are_those_of_exact_arithmetic():
     table = rows(6)
-    inputs, rotation = BASIS._integer_inputs(table)[0].toarray(), BASIS._rotation
+    inputs, rotation = BASIS._integer_inputs(table).toarray(), BASIS._rotation
     for row, found in zip(inputs.tolist(), BASIS.integers(table).tolist(), strict=True):
         for direction in range(0, BASIS.n_directions_, 5):
             weights = rotation.weights[:, direction].tolist()
@@ -143,7 +143,7 @@ def test_bins_and_ranks_count_the_values_of_the_pool(n_values):
     pool = rng.choice(np.sort(rng.normal(size=n_values)), 500)
     column = fitted_column(pd.Series(pool), 16)
     cells = np.concatenate([pool, rng.normal(size=200), [-1e9, 1e9, pool.min(), pool.max()]])
-    found, values = column.read(pd.Series(cells)), column.sorted_values
+    found, values = column.reader()(pd.Series(cells)), column.sorted_values
     assert len(found.places) == len(found.ranks) == len(cells)
     assert np.array_equal(found.codes, found.ranks)
     for cell, place, rank, covered in zip(cells, *found[:3], strict=True):

@@ -6,6 +6,7 @@ Everything is learned from public cells; a private cell meets comparisons and ta
 import math
 import numbers
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -71,6 +72,8 @@ class Cells(NamedTuple):
 
 #: What a cell is as a level: None is any missing value.
 Level = str | float | None
+#: Reads many cells; look-ups are made once.
+Reader = Callable[["pd.Series[Any]"], Cells]
 
 
 @dataclass(frozen=True)
@@ -93,21 +96,30 @@ class LevelColumn:
         """How many features there are."""
         return len(self.levels)
 
-    def read(self, cells: "pd.Series[Any]") -> Cells:
-        """Return what cells say; of a column without levels, with no content, every cell is
+    @property
+    def usual(self) -> int | None:
+        """The place of the level 0, which most cells of a column of indicators have."""
+        return self.levels.index(0.0) if 0.0 in self.levels else None
+
+    def reader(self) -> "Reader":
+        """Return what reads cells; of a column without levels, with no content, every cell is
         covered."""
         known: dict[Level, int] = {level: place for place, level in enumerate(self.levels)}
-        if _is_of_plain_numbers(cells):
-            # all at once; every cell is compared with public levels alone
-            values = cells.to_numpy().astype(np.float64)
-            places = np.where(np.isnan(values), known.get(None, -1), -1)
-            for level, place in known.items():
-                if isinstance(level, float):
+        floats = [(level, place) for level, place in known.items() if isinstance(level, float)]
+
+        def read(cells: "pd.Series[Any]") -> Cells:
+            if _is_of_plain_numbers(cells):
+                # all at once; every cell is compared with public levels alone
+                values = cells.to_numpy().astype(np.float64)
+                places = np.where(np.isnan(values), known.get(None, -1), -1)
+                for level, place in floats:
                     places[values == level] = place
-        else:
-            places = np.array([known.get(level, -1) for level in _levels_in(cells)], np.int64)
-        covered = places >= 0 if self.levels else np.ones(len(cells), dtype=np.bool_)
-        return Cells(places, None, covered, places)
+            else:
+                places = np.array([known.get(level, -1) for level in _levels_in(cells)], np.int64)
+            covered = places >= 0 if self.levels else np.ones(len(cells), dtype=np.bool_)
+            return Cells(places, None, covered, places)
+
+        return read
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +148,11 @@ class NumberColumn:
         return self.rank_place + 2 + (self.spike is not None) + self.missing
 
     @property
+    def usual(self) -> int | None:
+        """The place of the only bin, if there is one alone."""
+        return None if len(self.edges) else 0
+
+    @property
     def rank_place(self) -> int:
         """The place of the rank; that of its bend (`BENDS`) is the next one."""
         return len(self.edges) + 1
@@ -145,23 +162,41 @@ class NumberColumn:
         """Share of further cells like the pool's that lie beyond all of them, in the mean."""
         return 2 / (len(self.sorted_values) + 1)
 
-    def read(self, cells: "pd.Series[Any]") -> Cells:
-        """Return what cells say: the bin of each, and its rank among the pool's values, from -ONE
-        to ONE; within the range of the pool, or what it often shows, a cell is covered."""
-        values, n = _float_values(cells), len(self.sorted_values)
-        smaller = np.searchsorted(self.sorted_values, values, side="left")
-        upto = np.searchsorted(self.sorted_values, values, side="right")
-        ranks = (smaller + upto) * ONE // n - ONE
-        bins = np.searchsorted(self.edges, values, side="right")
-        absent = np.isnan(values)
-        codes = np.where(absent, -ONE - 1, ranks)
-        found = Cells(bins, ranks, (upto > 0) & (smaller < n), codes)
+    def reader(self) -> "Reader":
+        """Return what reads cells: the bin of each, and its rank among the pool's values, from -ONE
+        to ONE; within the range of the pool, or what it often shows, a cell is covered.
+
+        One search finds all, as the edges are values of the pool: a cell is one of its m distinct
+        values, number 2 k + 1, or lies beside them, number 2 k.
+        """
+        first = np.flatnonzero(np.diff(self.sorted_values, prepend=np.nan))
+        distinct = self.sorted_values[first]
+        starts = np.append(first, len(self.sorted_values))
+        upto = np.arange(1, 2 * len(distinct) + 2) // 2
+        smaller = np.arange(2 * len(distinct) + 1) // 2
+        bins_upto = np.append(0, np.searchsorted(self.edges, distinct, side="right"))
+        bins = bins_upto[upto]
+        ranks = (starts[smaller] + starts[upto]) * ONE // len(self.sorted_values) - ONE
         spike_place = self.rank_place + 2
         missing_place = spike_place + (self.spike is not None)
-        found.set(absent, missing_place if self.missing else None)
-        if self.spike is not None:
-            found.set(values == self.spike, spike_place)
-        return found
+
+        def read(cells: "pd.Series[Any]") -> Cells:
+            values = _float_values(cells)
+            # sorted first, which makes the search three times as fast
+            order = np.argsort(values)
+            below = np.empty(len(values), dtype=np.int64)
+            below[order] = np.searchsorted(distinct, values[order], side="left")
+            number = 2 * below + (distinct[np.minimum(below, len(distinct) - 1)] == values)
+            absent = np.isnan(values)
+            codes = np.where(absent, -ONE - 1, ranks[number])
+            shown = (number > 0) & (number < 2 * len(distinct))
+            found = Cells(bins[number], ranks[number], shown, codes)
+            found.set(absent, missing_place if self.missing else None)
+            if self.spike is not None:
+                found.set(values == self.spike, spike_place)
+            return found
+
+        return read
 
 
 def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberColumn:

@@ -128,7 +128,7 @@ def rounded(numbers: FloatArray, centre: FloatArray, spread: FloatArray | float)
 
 #: The cells of a basis without any.
 NO_CELLS: BoolArray = np.zeros(0, dtype=np.bool_)
-BLOCK = 4096  # rows that are mapped at a time
+BLOCK = 4096  # rows of vectors that are mapped at a time
 #: Coordinates of rows, which of them are covered, and the cells that trees compare.
 Mapped = tuple[IntArray, BoolArray, IntArray]
 

@@ -10,15 +10,14 @@ import numpy as np
 from scipy import linalg
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_count, refusal
-from secretballot.bases.columns import ONE
+from secretballot._validation import check_count
 from secretballot.bases.forest import Forest
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: Floating point holds all integers up to here.
 _EXACT = 2.0**53
-#: Share of entries that are not 0 from which on the product of two arrays is the faster one.
-_FILLED = 0.2
+#: Columns of weights that a product with sparse rows takes at a time: so many stay in the cache.
+_COLUMNS = 64
 
 
 def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
@@ -38,19 +37,26 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     alone decide, and never the rows. Otherwise the products are those of integers, of which sums
     beyond 2^63 wrap around alike in any order.
     """
-    wide = weights.astype(np.float64)
-    longest = float(np.abs(wide).sum(axis=0).max(initial=0.0))
-    if not longest * largest < _EXACT / 2:
+    if not _exact_in_floats(weights, largest):
         return np.asarray(rows.astype(np.int64) @ weights)
-    floats = _fast_in_products(rows.astype(np.float64, copy=False))
-    return np.asarray(floats @ wide).astype(np.int64)
-
-
-def _fast_in_products(rows: Any) -> Any:
-    """Return sparse rows as an array where many entries are not 0, else in compressed form."""
+    floats, wide = rows.astype(np.float64, copy=False), weights.astype(np.float64)
     if isinstance(rows, np.ndarray):
-        return rows
-    return rows.toarray() if rows.nnz > _FILLED * np.prod(rows.shape) else rows.tocsr()
+        products: IntArray = (floats @ wide).astype(np.int64)
+        return products
+    found = np.empty((rows.shape[0], wide.shape[1]), dtype=np.int64)
+    for start in range(0, wide.shape[1], _COLUMNS):
+        part = slice(start, start + _COLUMNS)
+        found[:, part] = floats @ np.ascontiguousarray(wide[:, part])
+    return found
+
+
+def _exact_in_floats(weights: IntArray, largest: int) -> bool:
+    """Return whether no sum over numbers up to `largest` times weights can come near 2^53.
+
+    `weights` is an array of int64 of shape (n_inputs, n_outputs).
+    """
+    longest = np.abs(weights.astype(np.float64)).sum(axis=0).max(initial=0.0)
+    return bool(longest * largest < _EXACT / 2)
 
 
 #: Integers for 1.0 in the coordinates that come out.
@@ -59,6 +65,8 @@ UNIT = 2**14
 _ROTATION_UNIT = 2**18
 #: Directions that carry less than this share of the largest variance are left out.
 _LEAST_VARIANCE = 1e-6
+#: Share of entries that are not 0 from which on the product of two arrays is the faster one.
+_FILLED = 0.2
 #: Less is what floating point makes of none.
 NO_VARIANCE = 1e-12
 
@@ -88,17 +96,25 @@ class Rotation:
         Sums of integers are exact in any order, and rounding looks at one number alone; so a row's
         coordinates do not depend on the rows around it, whatever the library does.
         """
-        sums = exact_products(inputs, self.weights, self.largest_input)
-        return (sums - self.offset + (1 << (self.shift - 1))) >> self.shift
+        return self.rounded(exact_products(inputs, self.weights, self.largest_input))
+
+    def rounded(self, sums: IntArray) -> IntArray:
+        """Return coordinates, of products of rows with the weights, of the same shape."""
+        shifted: IntArray = (sums - self.offset + (1 << (self.shift - 1))) >> self.shift
+        return shifted
 
 
-def fitted_rotation(inputs: Any, *, whitening: float, n_directions: int) -> Rotation:
+def fitted_rotation(
+    inputs: Any, input_unit: int, *, whitening: float, n_directions: int
+) -> Rotation:
     """Return the rotation to the principal axes of public points, longer axes shrunk.
 
     Parameters
     ----------
     inputs : array or sparse array of int64, shape (n_public, n_inputs)
-        Public points; `ONE` stands for 1.0, and none is larger in size.
+        Public points.
+    input_unit : int
+        Integers for 1.0 in `inputs`, of which none is larger in size.
     whitening : float
         Every direction is multiplied by its variance to the power -whitening / 2: 0 rotates only, 1
         makes all variances equal, one half lies between.
@@ -114,11 +130,14 @@ def fitted_rotation(inputs: Any, *, whitening: float, n_directions: int) -> Rota
     """
     check_count("n_directions", n_directions)
     if not 0 <= whitening <= 1:
-        raise refusal("whitening", f" is {whitening}; it must lie between 0 and 1, such as 0.5.")
-    scaled = inputs.astype(np.float64) / ONE
+        raise ParameterError(
+            Parameter("whitening"), f" is {whitening}; it must lie between 0 and 1, such as 0.5."
+        )
+    scaled = inputs.astype(np.float64) / input_unit
     mean: FloatArray = np.asarray(scaled.mean(axis=0)).ravel()
     # sums of whole multiples of a power of two: exact, and the same, in either way
-    scaled = _fast_in_products(scaled)
+    if not isinstance(scaled, np.ndarray) and scaled.nnz > _FILLED * np.prod(scaled.shape):
+        scaled = scaled.toarray()
     product = scaled.T @ scaled
     dense = product if isinstance(product, np.ndarray) else product.toarray()
     second = np.asarray(dense) / scaled.shape[0]
@@ -132,9 +151,9 @@ def fitted_rotation(inputs: Any, *, whitening: float, n_directions: int) -> Rota
     # public points have a root mean square length of one
     length = np.sqrt(np.sum(kept ** (1 - whitening)))
     weights = np.rint(stretched * (_ROTATION_UNIT / length)).astype(np.int64)
-    offset = np.rint(mean * ONE @ weights).astype(np.int64)
-    shift = int(np.log2(ONE * _ROTATION_UNIT // UNIT))
-    return Rotation(weights, offset, shift, ONE)
+    offset = np.rint(mean * input_unit @ weights).astype(np.int64)
+    shift = int(np.log2(input_unit * _ROTATION_UNIT // UNIT))
+    return Rotation(weights, offset, shift, input_unit)
 
 
 def with_fixed_signs(axes: FloatArray) -> FloatArray:

@@ -112,7 +112,10 @@ class KernelBasis(VectorBasis):
         beyond = sum(2 / (len(values) + 1) for values in self._sorted_values if len(values))
         self.uncovered_share_ = min(1.0, 0.002 + 2 / (len(points) + 1) + beyond)
         self._rotation = fitted_rotation(
-            self._kernel_values(squares), whitening=self.whitening, n_directions=self.n_directions
+            self._kernel_values(squares),
+            ONE,
+            whitening=self.whitening,
+            n_directions=self.n_directions,
         )
         self.n_directions_ = self._rotation.weights.shape[1]
         return self

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn, fitted_column
-from secretballot.bases.integer_basis import BLOCK, IntegerBasis, Mapped, plain_table
-from secretballot.bases.integer_model import fitted_rotation
+from secretballot.bases.integer_basis import IntegerBasis, Mapped, plain_table
+from secretballot.bases.integer_model import Rotation, exact_products, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
+BLOCK = 2**14  # rows that are mapped at a time
 #: Bins of all columns of numbers that are made without being asked for.
 _MOST_BINS = 72
 
@@ -116,7 +118,8 @@ class TableBasis(IntegerBasis):
         # a bound, as if no row were uncovered in two columns
         self.uncovered_share_ = min(1.0, sum(one.uncovered_share for one in self._columns))
         self._rotation = fitted_rotation(
-            self._integer_inputs(frame)[0].tocsr(),
+            self._integer_inputs(frame),
+            ONE,
             whitening=self.whitening,
             n_directions=self.n_directions,
         )
@@ -125,10 +128,8 @@ class TableBasis(IntegerBasis):
 
     def _parts(self, X: Any) -> Iterator[Mapped]:
         # a level is covered if it occurs eight times, a number if it lies within the public range
-        frame = self._checked_frame(X)
-        for at in range(0, len(frame), BLOCK):
-            inputs, covered, codes = self._integer_inputs(frame.iloc[at : at + BLOCK])
-            yield self._rotation.coordinates(inputs), covered, codes
+        frame, made = self._checked_frame(X), _table_map(self._columns, self._rotation)
+        return (made.of(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK))
 
     def column_shares(self, X: Any, weights: FloatArray) -> FloatArray:
         """Return how much of linear functions comes from each column of rows, shape (n_features,).
@@ -144,7 +145,7 @@ class TableBasis(IntegerBasis):
             The covariance of a column's part with the whole, over the variance: together 1, or all
             0 where the functions are the same at all rows.
         """
-        inputs = self._integer_inputs(self._checked_frame(X))[0].tocsr()
+        inputs = self._integer_inputs(self._checked_frame(X))
         effects = self._rotation.weights.astype(np.float64) @ weights
         values = inputs @ effects
         values -= values.mean(axis=0)
@@ -164,16 +165,11 @@ class TableBasis(IntegerBasis):
             )
         return frame
 
-    def _integer_inputs(self, frame: pd.DataFrame) -> tuple[Any, BoolArray, IntArray]:
-        """Return the integer features before the rotation, a sparse array of shape (n_rows,
-        n_inputs); which rows are covered, and the codes of their cells."""
+    def _integer_inputs(self, frame: pd.DataFrame) -> Any:
+        """Return the integer features before the rotation, (n_rows, n_inputs)."""
         entries, first = list[tuple[IntArray, IntArray, IntArray]](), 0
-        covered = np.ones(len(frame), dtype=np.bool_)
-        codes = np.empty(frame.shape, dtype=np.int64)
-        for k, column in enumerate(self._columns):
-            found = column.read(frame.iloc[:, k])
-            covered &= found.covered
-            codes[:, k] = found.codes
+        for column, (_, cells) in zip(self._columns, frame.items(), strict=True):
+            found = column.reader()(cells)
             shown = np.flatnonzero(found.places >= 0)
             entries.append((shown, first + found.places[shown], np.full(len(shown), ONE)))
             if found.ranks is not None and isinstance(column, NumberColumn):
@@ -184,7 +180,70 @@ class TableBasis(IntegerBasis):
             first += column.width
         rows, places, integers = map(np.concatenate, zip(*entries, strict=True))
         table: Any = sparse.coo_array((integers, (rows, places)), shape=(len(frame), first))
-        return table, covered, codes
+        return table.tocsr()
+
+
+class _TableMap:
+    """Columns and their rotation, made ready to map many rows.
+
+    The features of a cell but its rank follow from one number, so their part of the coordinates is
+    a row of a table; what most cells of a column have is kept apart, for all rows. Ranks and
+    their bends are multiplied. Sums of integers are exact in any order, so these coordinates are
+    those of the features.
+    """
+
+    def __init__(self, columns: tuple[LevelColumn | NumberColumn, ...], rotation: Rotation) -> None:
+        self._columns, self._rotation = columns, rotation
+        self._readers = [column.reader() for column in columns]
+        self._usual = np.zeros(rotation.weights.shape[1], dtype=np.int64)
+        tables, ranks, width = [], [], 0
+        for column in columns:
+            own = rotation.weights[width : width + column.width]
+            usual = 0 if column.usual is None else own[column.usual]
+            self._usual += ONE * usual
+            # the last row is that of a cell without features
+            tables.append(np.vstack([own, np.zeros((1, own.shape[1]), dtype=np.int64)]) - usual)
+            if isinstance(column, NumberColumn):
+                ranks += [own[column.rank_place], own[column.rank_place + 1]]
+            width += column.width
+        self._table, self._ranks = np.concatenate(tables), np.array(ranks, dtype=np.int64)
+
+    def of(self, frame: pd.DataFrame) -> Mapped:
+        """Return coordinates of rows, which are covered, and the codes of their cells."""
+        covered = np.ones(len(frame), dtype=np.bool_)
+        # by columns, as they are read; and as floats, in which the product is exact
+        ranks = np.empty((len(frame), len(self._ranks)), order="F")
+        places = np.zeros((len(frame), len(self._columns)), dtype=np.int32)
+        codes = np.empty(places.shape, dtype=np.int64)
+        unusual = np.zeros(places.shape, dtype=np.bool_)
+        begun = n_ranks = 0
+        for k, (column, (_, cells)) in enumerate(zip(self._columns, frame.items(), strict=True)):
+            found, n_features = self._readers[k](cells), column.width
+            covered &= found.covered
+            codes[:, k] = found.codes
+            differs = found.places != (-1 if column.usual is None else column.usual)
+            if differs.any():
+                unusual[:, k] = differs
+                places[:, k] = begun + np.where(found.places < 0, n_features, found.places)
+            begun += n_features + 1
+            if found.ranks is not None:
+                ranks[:, n_ranks], ranks[:, n_ranks + 1] = found.ranks, BENDS[found.ranks + ONE]
+                n_ranks += 2
+        ends = np.append(0, np.cumsum(unusual.sum(axis=1)))
+        shown = places[unusual]
+        table: Any = sparse.csr_array(
+            (np.full(len(shown), ONE), shown, ends), shape=(len(frame), begun)
+        )
+        sums = exact_products(table, self._table, ONE) + self._usual
+        if n_ranks:
+            sums += exact_products(ranks, self._ranks, ONE)
+        return self._rotation.rounded(sums), covered, codes
+
+
+@lru_cache(maxsize=1)
+def _table_map(columns: tuple[LevelColumn | NumberColumn, ...], rotation: Rotation) -> _TableMap:
+    """Return the map, which is made once for all blocks of rows."""
+    return _TableMap(columns, rotation)
 
 
 def _frame_of(X: Any) -> pd.DataFrame:
