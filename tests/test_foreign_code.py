@@ -20,6 +20,7 @@ from secretballot.foreign_code import resource_failure, result_of, rows_alone
 from secretballot.hypotheses import FiniteClass, HypothesisClass
 from secretballot.learners.labelers import relabel
 from secretballot.learners.selection import private_scores
+from secretballot.teachers.votes import guarantee_of
 
 MARK = "private 4711"
 K = 4
@@ -245,7 +246,8 @@ class Never(BaseEstimator):
 
 def by_member(foreign, rows, ledger):
     dichotomies = FiniteClass([Never(), Model(**foreign)]).dichotomies(X_PUBLIC)
-    return private_scores(dichotomies, rows, SIGNS, "record", "add-remove")._unseal()[0].tolist()
+    made = guarantee_of("record", "add-remove")
+    return private_scores(dichotomies, rows, SIGNS, made)._unseal()[0].tolist()
 
 
 def by_candidate(foreign, rows, ledger):

@@ -30,6 +30,7 @@ from secretballot.learners.session import check_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student_export import converted_student
 from secretballot.students import fit_student
+from secretballot.teachers.votes import guarantee_of
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -154,8 +155,7 @@ def scores():
     with own_global_states(0):
         hypotheses = FiniteClass([Restless().fit(X, Y), Restless().fit(X, Y)])
         dichotomies = hypotheses.dichotomies(X)
-    private_scores(dichotomies, X, Y, "record", "add-remove")
-    return
+    private_scores(dichotomies, X, Y, guarantee_of("record", "add-remove"))
 
 
 def file():

@@ -6,7 +6,7 @@ depends on no other row; what is public may be shared.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,10 @@ def _median_neighbour(points: FloatArray) -> float:
     return float(np.median(np.partition(apart, _NEIGHBOUR, axis=1)[:, _NEIGHBOUR]))
 
 
-# Every sum of products of coordinates stays below this, and so every score below 2^52: exact in
-# floating point, in whatever order a library adds.
+# Every sum of products of coordinates stays below this, and so every squared distance below 2^52:
+# exact in floating point, in whatever order a library adds.
 _LARGEST_SUM = 2**50
-_BLOCK_CELLS = 1 << 22  # scores in memory at a time
+_BLOCK_CELLS = 1 << 22  # distances in memory at a time
 
 
 class NearestPoints:
@@ -162,30 +162,52 @@ class NearestPoints:
         -------
         ndarray of int64, shape (n_records, k)
         """
-        size = max(1, _BLOCK_CELLS // self.n_points)
-        blocks = [
-            self._of_block(
-                records[at : at + size], None if without is None else without[at : at + size]
-            )
-            for at in range(0, len(records), size)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.k), dtype=np.int64)
+        found = np.empty((len(records), self.k), dtype=np.int64)
+        for rows, squares in self._squared_distances(records):
+            if without is not None:
+                squares[np.arange(len(squares)), without[rows]] = np.inf
+            found[rows] = self._least_of(squares)
+        return found
 
-    def _of_block(self, records: IntArray, without: IntArray | None) -> IntArray:
-        # squared distances less the record's own square, which is the same for all points
-        scores = self._squares - 2 * (self._exact_floats(records) @ self._columns)
-        if without is not None:
-            scores[np.arange(len(records)), without] = np.inf
-        farthest = np.partition(scores, self.k - 1, axis=1)[:, self.k - 1, None]
-        chosen = scores <= farthest
-        # where more points are equally far than are wanted, the first of them
+    def beside(self, records: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the numbers of the `k` nearest points of every record, ascending, where one that
+        is the very same does not count, and the least squared distance from them.
+
+        Parameters
+        ----------
+        records : ndarray of int64, shape (n_records, n_coordinates)
+
+        Returns
+        -------
+        ndarrays of int64, shapes (n_records, k) and (n_records,)
+        """
+        found = np.empty((len(records), self.k), dtype=np.int64)
+        least = np.empty(len(records), dtype=np.int64)
+        for rows, squares in self._squared_distances(records):
+            nearest = squares.argmin(axis=1)
+            same = np.flatnonzero(squares[np.arange(len(squares)), nearest] == 0)
+            squares[same, nearest[same]] = np.inf
+            found[rows], least[rows] = self._least_of(squares), squares.min(axis=1)
+        return found, least
+
+    def _squared_distances(self, records: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield places of some records, and their squared distances from all points."""
+        size = max(1, _BLOCK_CELLS // self.n_points)
+        for at in range(0, len(records), size):
+            exact = self._exact_floats(records[at : at + size])
+            own = np.einsum("ij,ij->i", exact, exact)[:, None]
+            yield slice(at, at + size), self._squares + own - 2 * (exact @ self._columns)
+
+    def _least_of(self, squares: FloatArray) -> IntArray:
+        """Return the places of the `k` least numbers of every row, of equal ones the first."""
+        farthest = np.partition(squares, self.k - 1, axis=1)[:, self.k - 1, None]
+        chosen = squares <= farthest
         tied = np.flatnonzero(chosen.sum(axis=1) > self.k)
         if len(tied):
-            nearer, level = (kind(scores[tied], farthest[tied]) for kind in (np.less, np.equal))
+            nearer, level = (kind(squares[tied], farthest[tied]) for kind in (np.less, np.equal))
             missing = self.k - nearer.sum(axis=1, keepdims=True)
             chosen[tied] = nearer | (level & (np.cumsum(level, axis=1) <= missing))
-        found: IntArray = np.nonzero(chosen)[1].reshape(len(records), self.k)
-        return found
+        return np.nonzero(chosen)[1].reshape(len(squares), self.k)
 
     def _exact_floats(self, table: IntArray) -> FloatArray:
         return np.clip(table, -self._largest, self._largest).astype(np.float64)

@@ -117,16 +117,12 @@ def shown_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
-def shown_defect(error: BaseException) -> str:
-    """Return the kind of an error, and the innermost of our own lines in its traceback: no value of
-    it, which may be private."""
+def kind_and_line(error: BaseException) -> str:
+    """Return the kind of an error, and the innermost of our own lines in its traceback, if there is
+    one; nothing that it says."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
-    place = (
-        f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
-        if frames
-        else "no line of ours"
-    )
-    return f"{type(error).__name__} at {place}"
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 #: Parts of a release that may be left out.

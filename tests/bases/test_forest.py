@@ -28,8 +28,7 @@ def world(n=600, n_columns=2):
 
 
 def digest(forest):
-    parts = [*forest.splits, forest.values]
-    return hashlib.sha256(b"".join(one.astype("<i8").tobytes() for one in parts)).hexdigest()
+    return hashlib.sha256(b"".join(one.astype("<i8").tobytes() for one in forest)).hexdigest()
 
 
 def test_trees_are_the_same_in_every_process_and_with_every_version():
@@ -61,7 +60,7 @@ def test_leaves_hold_the_means_of_their_points_and_trees_find_what_no_column_tel
     for tree in range(3):
         node = np.zeros(len(cells), dtype=int)
         for _ in range(DEPTH):
-            place, threshold, level = (one[tree][node] for one in forest.splits)
+            place, threshold, level = (one[tree][node] for one in forest[:3])
             found = cells[np.arange(len(cells)), place]
             node = 2 * node + 2 - np.where(level, found == threshold, found <= threshold)
             _, sizes = np.unique(node, return_counts=True)
@@ -75,7 +74,7 @@ def test_too_few_points_are_no_reason_to_split():
     for n in (1, 2 * LEAST_POINTS - 1):
         cells, levels, targets = world(n)
         forest = Forest.grown(cells, levels, targets, "stage 1")
-        assert (forest.splits.thresholds == NO_SPLIT).all()
+        assert (forest.thresholds == NO_SPLIT).all()
         assert forest.predictions(cells).shape == targets.shape
 
 

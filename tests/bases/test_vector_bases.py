@@ -33,7 +33,7 @@ def test_a_row_is_mapped_alike_whatever_stands_around_it(name, monkeypatch):
         assert (np.concatenate([basis.integers(part) for part in parts]) == whole).all()
         assert (np.concatenate([basis.covered(part) for part in parts]) == known).all()
     monkeypatch.setattr("secretballot.bases.integer_basis.BLOCK", 13)
-    monkeypatch.setattr("secretballot.bases.graph._BLOCK_CELLS", 50)
+    monkeypatch.setattr("secretballot._points._BLOCK_CELLS", 50)
     assert (basis.integers(rows) == whole).all()
 
 
@@ -88,7 +88,7 @@ def test_ranks_are_those_among_the_public_numbers_and_end_with_them():
     pool = POOL.copy()
     pool[:50, 2], pool[10:20, 1], pool[:, 5] = 0.0, np.nan, np.nan
     basis = KernelBasis(n_landmarks=30, ranked=True).fit(pool)
-    ranks = basis._public_ranks(ROWS)
+    ranks, _ = basis._public_ranks(ROWS)
     for column in range(5):
         known = pool[:, column][~np.isnan(pool[:, column])]
         below, upto = (known[:, None] < ROWS[:, column]), (known[:, None] <= ROWS[:, column])

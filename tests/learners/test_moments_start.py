@@ -79,7 +79,7 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
     again = released_start(released("record votes"), pool, classes_link(2))
     assert again is not None
-    assert model.certificate_["public"]["start"] == again.to_json()
+    assert model.certificate_["public"]["start"] == again.stated
 
 
 def test_a_start_that_is_no_release_is_refused_before_anything_is_spent():
@@ -147,7 +147,7 @@ def started_stages(expected):
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
     start = released_start(released("record votes"), pool, classes_link(2))
     stages = stages_of(pool, expected_uncovered=expected, start=start)
-    return stages, np.array(start.to_json()["weights"]).reshape(-1, 1)
+    return stages, np.array(start.stated["weights"]).reshape(-1, 1)
 
 
 def test_the_first_stage_asks_for_what_the_start_misses():

@@ -11,6 +11,7 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
+from secretballot.learners.inputs import question_digests
 from sessions import session as begun_session
 from sessions import sparse as sparse_vector
 
@@ -213,7 +214,8 @@ def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_dr
         seen.append((new.tolist(), left))
         return np.array([True, True, False, True])
 
-    found = session.ask_admitted(POINTS[:4], admit)
+    questions = question_digests(POINTS)
+    found = session.answer(POINTS[:4], questions[:4], admit=admit)
     assert seen == [([False, True, True, True], 7)]
     assert found.given.tolist() == [True, True, False, True]
     assert (session.used, found.left, found.labels[0]) == (3, 5, first.labels[0])
@@ -224,8 +226,8 @@ def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_dr
     assert found.noisy_counts is not None
     assert stored.noisy_counts.tolist() == found.noisy_counts.tolist()
     # at the end nothing is raised, and nobody votes any more
-    assert session.ask_admitted(POINTS[5:15], lambda new, left: new).given.sum() == 5
+    assert session.answer(POINTS[5:15], questions[5:15]).given.sum() == 5
     monkeypatch.delattr(sb.TrainedTeachers, "vote")
-    assert not session.ask_admitted(POINTS[20:22], lambda new, left: new).given.any()
+    assert not session.answer(POINTS[20:22], questions[20:22]).given.any()
     with pytest.raises(sb.BudgetError):
         session.ask(POINTS[20])

@@ -111,7 +111,7 @@ def true_label(points):
 @pytest.mark.parametrize(("epsilon", "share"), [(1 / 3, 0.123456789), (17.0, 0.9), (1e-3, 0.9)])
 def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
     split = _BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10)
-    total = Fraction(repr(split.first.epsilon)) + Fraction(repr(split.endless_epsilon))
+    total = Fraction(repr(split.first_epsilon)) + Fraction(repr(split.endless_epsilon))
     assert total <= Fraction(repr(epsilon))
     assert float(total) == pytest.approx(epsilon, rel=1e-12)
     assert split.endless_epsilon == pytest.approx(share * epsilon, rel=5e-3)
@@ -175,7 +175,8 @@ def test_a_sample_of_the_points_gives_fewer_candidates():
     labels, truth = (np.where(one[:, 0] > 0.5, "yes", "no") for one in (points, questions))
     own = settings(n_first=40, n_cover=12, max_abstentions=1, n_teachers=300)
     labeler = labeler_of(hypotheses=DecisionStumps(2), **own)
-    first = Mock(left=0, stored=lambda X: Mock(labels=np.full(len(X), None, dtype=object)))
+    labels_of, n = np.full(len(questions), None, dtype=object), len(questions)
+    first = Mock(left=0, stored=lambda X: Mock(labels=labels_of, answered=np.zeros(n, dtype=bool)))
     # plenty of records for a sample that is small enough to relabel
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sb.Labeler, "_session", lambda *_: first)

@@ -178,7 +178,7 @@ ASKED = PrivacyBudget(1.0, 1e-6)
 def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(share):
     def delta(split):
         sides = [
-            jointly(sharpest(split.first.epsilon, side), sharpest(split.endless_epsilon, side))
+            jointly(sharpest(split.first_epsilon, side), sharpest(split.endless_epsilon, side))
             for side in (0, 1)
         ]
         return true_delta(*sides, ASKED.epsilon)

@@ -110,7 +110,7 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(asked, tmp_path, with_
     places = {name: tmp_path / f"{name}.csv" for name in ("private", "public")}
     spec = RunSpec.read(**fields, **places, classes="no,yes", epsilon=4, delta=1e-5)
     inputs = RunInputs(spec, Watch())
-    assert (X == inputs.private.X).all()
+    assert (inputs.private.rows == X).all()
     assert index.tolist() == inputs.private.targets.tolist() == [1, 0, 0, 1]
     assert asked[0]["n_classes"] == 2
 

@@ -191,11 +191,11 @@ def test_an_accepted_column_goes_on_and_nothing_of_the_run_tells_of_it(tmp_path)
     assert plain.identity() == accepting.identity()
     assert table_digests(plain) == table_digests(accepting)
     one, other = RunInputs(plain, Watch()), RunInputs(accepting, Watch())
-    assert (one.private.X == other.private.X).all()
+    assert (one.private.rows == other.private.rows).all()
     assert (one.X_public == other.X_public).all()
     assert one.schema == other.schema
     inputs, watch = read_people(tmp_path, abbreviated(), accept_unseen=("ward",))
-    assert inputs.private.X[:, -1].all()
+    assert inputs.private.rows[:, -1].all()
     assert [note.private for note in notes_of(watch)] == [True]
 
 

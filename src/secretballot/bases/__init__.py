@@ -1,40 +1,23 @@
 """Feature maps made of public points alone, which map every record by itself, in integers."""
 
-from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
 
 from secretballot._points import lie_in_groups
-from secretballot._validation import BASES, check_choice, shown_kind
+from secretballot._validation import BASES, check_choice, refusal, shown_kind
 from secretballot.bases.graph import GraphBasis
 from secretballot.bases.images import ImageBasis, are_images
 from secretballot.bases.integer_basis import IntegerBasis, numbers_of
 from secretballot.bases.kernel import KernelBasis
 from secretballot.bases.table import TableBasis
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError
 from secretballot.foreign_code import is_exact
 
 __all__ = ["Basis", "GraphBasis", "ImageBasis", "KernelBasis", "TableBasis"]
 
 #: Every kind of basis of this library.
 Basis = TableBasis | KernelBasis | GraphBasis
-
-
-def _basis_of_vectors(X_public: Any) -> Basis:
-    """Return the graph of public vectors, of whose functions it keeps the smoothest; where it would
-    keep all of them, their likeness."""
-    enough = len(numbers_of(X_public)) > GraphBasis.n_modes
-    return GraphBasis(scaled=False) if enough else KernelBasis(scaled=False)
-
-
-_NAMED: dict[str, Callable[[Any], Basis]] = {
-    "table": TableBasis.suited_to,
-    # width and ranks were chosen on tables of numbers (benchmarks/record_tables.py)
-    "kernel": lambda X_public: KernelBasis(width=0.6, ranked=True),
-    "vectors": _basis_of_vectors,
-    "images": lambda X_public: ImageBasis(),
-}
 
 
 def check_basis(basis: object) -> None:
@@ -49,8 +32,8 @@ def check_basis(basis: object) -> None:
     if isinstance(basis, str):
         check_choice("basis", basis, BASES)
     elif not (isinstance(basis, IntegerBasis) and is_exact(basis)):
-        raise ParameterError(
-            Parameter("basis"),
+        raise refusal(
+            "basis",
             f" is {shown_kind(basis)}; give {', '.join(BASES)}, or one of secretballot.bases, such"
             " as TableBasis(), which is fitted to the public points here.",
         )
@@ -72,7 +55,16 @@ def unfitted_basis(basis: Basis | str, X_public: Any) -> Basis:
         return given
     if basis == "auto":
         basis = _suited_to(X_public)
-    return _NAMED[basis](X_public)
+    if basis == "table":
+        return TableBasis.suited_to(X_public)
+    if basis == "images":
+        return ImageBasis()
+    if basis == "kernel":
+        # width and ranks were chosen on tables of numbers (benchmarks/record_tables.py)
+        return KernelBasis(width=0.6, ranked=True)
+    # of the graph the smoothest functions are kept; where all of them would be, likeness serves
+    enough = len(numbers_of(X_public)) > GraphBasis.n_modes
+    return GraphBasis(scaled=False) if enough else KernelBasis(scaled=False)
 
 
 def _suited_to(X_public: Any) -> str:

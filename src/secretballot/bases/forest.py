@@ -5,7 +5,6 @@ trees in any process, on any machine and with any version of the libraries.
 """
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,36 +26,26 @@ NO_SPLIT = 2**31 - 1
 _TOGETHER = 2**18  # cells of all points, in as many trees as are grown at a time
 
 
-class Splits(NamedTuple):
-    """The inner nodes of trees of full depth, level by level: the children of node i are 2 i + 1,
-    where a row goes if the node's cell says so, and 2 i + 2. All of shape (n_trees, n_nodes).
+class Forest(NamedTuple):
+    """The mean of extremely randomised trees (Geurts, Ernst, Wehenkel 2006).
+
+    The inner nodes of trees are of full depth, level by level: the children of node i are 2 i + 1,
+    where a row goes if the node's cell says so, and 2 i + 2.
 
     Attributes
     ----------
-    places : ndarray of int64
+    places : ndarray of int64, shape (n_trees, n_nodes)
         Which cell is looked at.
-    thresholds : ndarray of int64
+    thresholds : ndarray of int64, shape (n_trees, n_nodes)
         The cell is at most that; of a level, it is that one.
-    levels : ndarray of bool
+    levels : ndarray of bool, shape (n_trees, n_nodes)
+    values : ndarray of int64, shape (n_trees, n_leaves, n_columns)
+        What is predicted in each leaf, from the left.
     """
 
     places: IntArray
     thresholds: IntArray
     levels: BoolArray
-
-
-@dataclass(frozen=True, eq=False)
-class Forest:
-    """The mean of extremely randomised trees (Geurts, Ernst, Wehenkel 2006).
-
-    Attributes
-    ----------
-    splits : Splits
-    values : ndarray of int64, shape (n_trees, n_leaves, n_columns)
-        What is predicted in each leaf, from the left.
-    """
-
-    splits: Splits
     values: IntArray
 
     @classmethod
@@ -78,14 +67,13 @@ class Forest:
             _grown_trees(cells, levels, targets, seeds[first : first + together])
             for first in range(0, _N_TREES, together)
         ]
-        *splits, values = map(np.concatenate, zip(*grown, strict=True))
-        return cls(Splits(*splits), values)
+        return cls(*map(np.concatenate, zip(*grown, strict=True)))
 
     def predictions(self, cells: IntArray) -> IntArray:
         """Return the mean of the trees, rounded down, for rows of cells of shape (n_rows, n_cells):
         int64 of shape (n_rows, n_columns), each row's by itself."""
-        n_trees, n_nodes = self.splits.places.shape
-        places, thresholds, levels = (part.ravel() for part in self.splits)
+        n_trees, n_nodes = self.places.shape
+        places, thresholds, levels = (part.ravel() for part in self[:3])
         first = np.arange(n_trees) * n_nodes
         rows = (np.arange(len(cells)) * cells.shape[1])[:, None]
         node = np.zeros((len(cells), n_trees), dtype=np.int64)

@@ -18,7 +18,6 @@ from secretballot.exceptions import DataError, Parameter
 FINER_BITS = 8
 #: Graphs of at most so many points are decomposed at once, larger ones step by step.
 SMALL_GRAPH = 1500
-_BLOCK_CELLS = 1 << 22  # cells of neighbours in memory at a time
 
 
 @dataclass(eq=False, repr=False)
@@ -158,22 +157,7 @@ class GraphBasis(VectorBasis):
         One public point that is the very same is left out, so that public points are mapped like
         all others.
         """
-        public = self._points.astype(np.int64)
-        places = NearestPoints(public, k + 1).of(points)
-        left = np.empty((len(points), k), dtype=np.int64)
-        least = np.empty(len(points), dtype=np.int64)
-        size = max(1, _BLOCK_CELLS // ((k + 1) * public.shape[1]))
-        for start in range(0, len(points), size):
-            rows = slice(start, start + size)
-            apart = public[places[rows]] - points[rows, None, :]
-            squares = np.einsum("ijk,ijk->ij", apart, apart)
-            # the same point if there is one, else the farthest, the last of several
-            last = squares.shape[1] - 1 - squares[:, ::-1].argmax(axis=1)
-            out = np.where(squares.min(axis=1) == 0, squares.argmin(axis=1), last)
-            stays = np.arange(k + 1) != out[:, None]
-            left[rows] = places[rows][stays].reshape(-1, k)
-            least[rows] = squares[stays].reshape(-1, k).min(axis=1)
-        return left, least
+        return NearestPoints(self._points.astype(np.int64), k).beside(points)
 
 
 def _coordinates_of(sums: IntArray) -> IntArray:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._typing import FloatArray
+from secretballot._typing import FloatArray, Pair
 from secretballot.bases.graph import GraphBasis
 from secretballot.exceptions import DataError, Parameter
 
@@ -109,7 +109,7 @@ class ImageBasis(GraphBasis):
         return shares
 
 
-def directions() -> list[tuple[float, float]]:
+def directions() -> list[Pair]:
     """Return the parts of unit vectors, in whole numbers of 1 / 16."""
     turns = 2 * np.pi * np.arange(ORIENTATIONS) / ORIENTATIONS
     both = np.rint(WEIGHT * np.column_stack([np.cos(turns), np.sin(turns)]))

@@ -1,6 +1,7 @@
 """What every public basis is: rows to integers, each row by itself, vectors of numbers on a scale
 that public points fix."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray, Json
 from secretballot.bases.integer_model import UNIT, with_constant
 from secretballot.exceptions import DataError, Parameter
 
@@ -93,9 +94,10 @@ def fitted_scale(numbers: FloatArray, scaled: bool) -> tuple[FloatArray, FloatAr
         If the points are all alike.
     """
     finite = np.where(np.isfinite(numbers), numbers, np.nan)
-    with np.errstate(all="ignore"):
-        spread = np.nan_to_num(_by_column(np.nanstd, finite))
-        centre = np.nan_to_num(_by_column(np.nanmean, finite))
+    # of a column without numbers both are nan, with a warning
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        spread = np.nan_to_num(np.nanstd(finite, axis=0))
+        centre = np.nan_to_num(np.nanmean(finite, axis=0))
     widest = float(spread.max(initial=0.0))
     if not widest > 0:
         raise DataError("The public points are all alike; no direction is left of them.")
@@ -122,14 +124,6 @@ def rounded(numbers: FloatArray, centre: FloatArray, spread: FloatArray | float)
         steps = (numbers - centre) / spread * STEPS_PER_DEVIATION
     found: IntArray = np.rint(np.clip(np.nan_to_num(steps, nan=0.0), -ends, ends)).astype(np.int64)
     return found
-
-
-def _by_column(summary: Any, numbers: FloatArray) -> FloatArray:
-    """Return a summary of each column; of one without numbers nan, and no warning."""
-    empty = np.isnan(numbers).all(axis=0)
-    filled = np.where(empty, 0.0, numbers)
-    result: FloatArray = summary(filled, axis=0)
-    return result
 
 
 #: The cells of a basis without any.
@@ -200,7 +194,7 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         coordinates, covered, cells = self._mapped(X)
         return np.hstack([with_constant(coordinates), cells]), covered
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return name and settings as JSON values, for a certificate."""
         return {"name": self.name, **self.get_params()}
 

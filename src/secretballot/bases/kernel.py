@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_count
+from secretballot._validation import check_count, refusal
 from secretballot.bases.columns import ONE
 from secretballot.bases.integer_basis import VectorBasis, fitted_scale, public_numbers, rounded
 from secretballot.bases.integer_model import fitted_rotation
-from secretballot.exceptions import Parameter, ParameterError
 
 #: Steps of the exponent in the table of the kernel.
 EXPONENT_STEPS = 2**10
@@ -91,16 +90,14 @@ class KernelBasis(VectorBasis):
         check_count("n_landmarks", self.n_landmarks)
         check_count("random_state", self.random_state, minimum=0)
         if not 0.01 <= self.width <= 100:
-            raise ParameterError(
-                Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
-            )
+            raise refusal("width", f" is {self.width}; it must lie between 0.01 and 100.")
         numbers = public_numbers(X)
         self.n_features_in_ = numbers.shape[1]
         # of every column whose numbers are ranked
         self._sorted_values = (
             [np.sort(one[np.isfinite(one)]) for one in numbers.T] if self.ranked else []
         )
-        numbers = self._public_ranks(numbers)
+        numbers = self._public_ranks(numbers)[0]
         self._centre, self._spread = fitted_scale(numbers, self.scaled)
         points = rounded(numbers, self._centre, self._spread)
         drawn = np.random.default_rng(self.random_state).permutation(len(points))
@@ -124,34 +121,30 @@ class KernelBasis(VectorBasis):
         return self
 
     def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
-        ranked = self._public_ranks(numbers)
+        ranked, within = self._public_ranks(numbers)
         squares = self._squared_distances(rounded(ranked, self._centre, self._spread))
         # ranks end where the public points do, so a number beyond all of them is not covered either
-        covered = self._within_ranges(numbers) & (squares.min(axis=1) <= self._farthest)
+        covered = within & (squares.min(axis=1) <= self._farthest)
         return self._rotation.coordinates(self._kernel_values(squares)), covered
 
-    def _public_ranks(self, numbers: FloatArray) -> FloatArray:
-        """Return ranks among the public numbers of each column, from -`ONE` to `ONE`; nan where
-        there is no number. Where numbers are not ranked, return them as they are."""
+    def _public_ranks(self, numbers: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return ranks among the public numbers of each column, from -`ONE` to `ONE`, nan where
+        there is no number; and which rows have no number beyond these. Where numbers are not
+        ranked, return them as they are."""
+        within = np.ones(len(numbers), dtype=np.bool_)
         if not self.ranked:
-            return numbers
+            return numbers, within
         ranks = np.full(numbers.shape, np.nan)
         for place, values in enumerate(self._sorted_values):
             known = np.flatnonzero(~np.isnan(numbers[:, place]))
             cells = numbers[known, place]
             below = np.searchsorted(values, cells, side="left")
             upto = np.searchsorted(values, cells, side="right")
-            # a column without public numbers is uninformative
-            ranks[known, place] = (below + upto) * ONE // len(values) - ONE if len(values) else 0
-        return ranks
-
-    def _within_ranges(self, numbers: FloatArray) -> BoolArray:
-        """Return which rows have no number beyond those that ranks are among."""
-        within = np.ones(len(numbers), dtype=np.bool_)
-        for place, values in enumerate(self._sorted_values):
+            ranks[known, place] = 0  # a column without public numbers is uninformative
             if len(values):
-                within &= ~((numbers[:, place] < values[0]) | (numbers[:, place] > values[-1]))
-        return within
+                ranks[known, place] = (below + upto) * ONE // len(values) - ONE
+                within[known] &= (upto > 0) & (below < len(values))
+        return ranks, within
 
     def _squared_distances(self, points: IntArray) -> IntArray:
         """Return squared distances to the landmarks, exactly: sums of integers below 2^53."""

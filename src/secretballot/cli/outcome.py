@@ -16,7 +16,7 @@ import jinja2
 import typer
 from markupsafe import Markup
 
-from secretballot._validation import JsonView, plain_line, shown_defect, without_controls
+from secretballot._validation import JsonView, kind_and_line, plain_line, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
 from secretballot.exceptions import (
     Argument,
@@ -172,7 +172,11 @@ def failure_of(error: BaseException) -> _Failure:
         return _Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)
     if isinstance(error, OSError):
         return _Failure(_system_sentence(error), "system", _FAILED)
-    return _Failure(_defect_sentence(error), "defect", _DEFECT)
+    said = (
+        f"A defect of the program ({kind_and_line(error)}), whose details are withheld since they"
+        " might quote private data; please report it."
+    )
+    return _Failure(said, "defect", _DEFECT)
 
 
 def _usage_sentence(error: Any) -> str:
@@ -247,13 +251,6 @@ def _system_sentence(error: OSError) -> str:
             " in the ledger."
         )
     return f"The system refused{place}: {error.strerror or type(error).__name__}."
-
-
-def _defect_sentence(error: BaseException) -> str:
-    return (
-        f"A defect of the program ({shown_defect(error)}), whose details are withheld since"
-        " they might quote private data; please report it."
-    )
 
 
 # --- texts: the macros of `texts.txt.j2`, line by line ---

@@ -584,8 +584,9 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
             " classes."
         )
     places = {name: place for place, name in enumerate(classes)}
-    found = np.array([_place_of_label(label, places) for label in labels], dtype=np.int64)
-    index: IntArray = found[places_of_cells]
+    # a list is no label, and what an odd object's own comparison says is not to be seen
+    found = [result_of(partial(places.get, label, -1)) for label in labels]
+    index = np.array([-1 if one is None else one for one in found], np.int64)[places_of_cells]
     bad = np.flatnonzero(index < 0)
     if len(bad):
         raise DataError(
@@ -637,12 +638,6 @@ def _as_column(y: Any) -> Any:
         found = f"has {len(shape)} dimensions" if shape else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private targets as one column.")
     return table.ravel()
-
-
-def _place_of_label(label: Any, places: dict[Any, int]) -> int:
-    # a list is no label, and what an odd object's own comparison says is not to be seen
-    found = result_of(partial(places.get, label, -1))
-    return -1 if found is None else found
 
 
 #: What a truth value becomes beside a text.

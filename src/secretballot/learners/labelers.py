@@ -304,8 +304,9 @@ class Stability(Model):
             If no noise keeps the budget.
         """
         # a printed formula is trusted no more than any other noise: the ledger prices it
-        tight = self.calibration == "tight"
-        return self._tight_terms(numbers) if tight else self._printed_terms(numbers)
+        if self.calibration == "paper":
+            return self._printed_terms(numbers)
+        return self._tight_terms(numbers)
 
     def _tight_terms(self, numbers: _PublicNumbers) -> tuple[Stream | Sampled, int]:
         return self._tight_stream(numbers.budget, numbers, numbers.alpha)
@@ -420,24 +421,6 @@ class Universal(Agnostic):
     n_cover: Count | None = None
     epsilon_share: _Chance = 0.5
 
-    def split(self, numbers: _PublicNumbers, vc_dimension: int) -> "_BudgetSplit":
-        """Return what each part may cost.
-
-        Parameters
-        ----------
-        numbers : _PublicNumbers
-            Of the whole.
-        vc_dimension : int
-            Of the class.
-
-        Raises
-        ------
-        ParameterError
-            If the share leaves one part nothing.
-        """
-        needed = public_points_needed(max(1, vc_dimension), numbers.alpha, self.beta)
-        return _BudgetSplit.of(numbers.budget, self.epsilon_share, self.n_first or needed)
-
 
 _BY_NAME: dict[str, type[Stability]] = {
     kind.name: kind for kind in (Stability, Agnostic, Universal)
@@ -501,11 +484,6 @@ class _BudgetSplit:
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
         return cls(total.epsilon, total.delta, first, endless, n_first)
-
-    @property
-    def first(self) -> PrivacyBudget:
-        """Price of the first part."""
-        return PrivacyBudget(self.first_epsilon, self.delta)
 
     def __str__(self) -> str:
         return (
@@ -667,7 +645,8 @@ class _UniversalSession:
         random_state: int | None,
     ) -> None:
         self.split, self.first, self.classes = split, first, task.target.classes
-        self.hypotheses, self._relation = hypotheses, task.guarantee.relation
+        self.hypotheses, self._declaration = hypotheses, task.declaration
+        self._guarantee = task.guarantee
         self._n_cover, self._random_state = n_cover, random_state
         self.width = task.given.X.shape[1]
         self._table: Table | None = task.table
@@ -701,7 +680,7 @@ class _UniversalSession:
             # those that are new, as far as the first part answers them
             both, most = np.concatenate([self._points, points]), self.split.first_questions
             self._points = both[np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]]
-            labels = self.first.ask_admitted(points).labels
+            found = self.first.ask_left(points)
             if not self.first.left:
                 # points that another process answered; how many were answered is public
                 unknown = self.first.used - len(self._points)
@@ -713,8 +692,8 @@ class _UniversalSession:
                     )
                 self.switch(self._points)
         else:
-            labels = self.first.stored(points).labels
-        silent = np.array([label is None for label in labels], dtype=np.bool_)
+            found = self.first.stored(points)
+        labels, silent = found.labels, ~found.answered
         if self.endless is not None and silent.any():
             drawn = self.endless.hypothesis.predict(points[silent])
             labels[silent] = object_array(self.classes)[drawn]
@@ -754,7 +733,7 @@ class _UniversalSession:
                 "n_public": len(found.cover),
                 "universal": {**asdict(self.split), "part": "endless"},
             },
-            unit_column=None,
+            declaration=self._declaration,
         )
         return first, endless
 
@@ -769,9 +748,7 @@ class _UniversalSession:
             rows = random_rows(len(points), self._n_cover, self._random_state)
             dichotomies = self.hypotheses.dichotomies(points[rows])
             [block] = self._table.one_of_each_unit(sys.maxsize)
-            scores = private_scores(
-                dichotomies, block.rows, block.targets, "record", self._relation
-            )
+            scores = private_scores(dichotomies, block.rows, block.targets, self._guarantee)
             about = {"points": points.tolist(), "rows": rows.tolist()}
             self._reserved.answer(scores, [json.dumps(about).encode()])
         self._take_up()
@@ -877,7 +854,7 @@ class Labeler(PayingLearner):
     (True, True)
     """
 
-    _takes = frozenset({"classes", "vault", "executor", "progress"})
+    takes = frozenset({"classes", "vault", "executor", "progress"})
     _counted = ("n_queries", "n_teachers")
 
     algorithm: Any = "universal"
@@ -1074,7 +1051,10 @@ class Labeler(PayingLearner):
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
         hypotheses = hypotheses_by_name(self.hypotheses, task.given.X.shape[1])
-        split = algorithm.split(numbers, hypotheses.vc_dimension)
+        vc_dimension = max(1, hypotheses.vc_dimension)
+        needed = public_points_needed(vc_dimension, numbers.alpha, algorithm.beta)
+        n_first = algorithm.n_first or needed
+        split = _BudgetSplit.of(numbers.budget, algorithm.epsilon_share, n_first)
         if task.account.composition != "basic":
             raise ParameterError(
                 f"The ledger composes by {task.account.composition!r}, which does not add two"
@@ -1086,7 +1066,8 @@ class Labeler(PayingLearner):
             "This is the first part of a universal labeler, reserved together with a second one:"
             f" {split}."
         )
-        numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
+        price = PrivacyBudget(split.first_epsilon, split.delta)
+        numbers = replace(numbers, budget=price, n_queries=split.first_questions)
         first = self._session(algorithm, numbers, task, own, beside)
         return _UniversalSession(
             split,

@@ -140,31 +140,6 @@ _SEARCH_TREES = ("KDTree", "KDTree32", "KDTree64", "BallTree", "BallTree32", "Ba
 _COUNTERS = slice(7, 11)
 
 
-class _LearnerState:
-    """State of an estimator that learns by releases, in a canonical form: its settings and what was
-    released, and nothing of the place where it was fitted; the same bytes for the same values.
-
-    A pickle writes two equal strings once or twice, depending on whether they are one object; it
-    copies the padding of structured arrays, which is what the memory held before; it writes down
-    how often a search tree was asked, and the global generator's state. All of it may depend on
-    private records that the same process has worked on.
-
-    A pickle keeps parameters, released values, certificate and student. A `ledger` stays a handle:
-    the path of the account and its name. What is restored has the same values; objects that were
-    one in two places become two. Copies within the process are made as ever.
-    """
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-        with own_global_states(0):  # a learner without a seed may keep the global generator
-            return _restored_learner, (_canonical_pickle((type(self), self.__getstate__())),)
-
-    def __copy__(self) -> Self:
-        return _made_of(type(self), vars(self))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return _made_of(type(self), copy.deepcopy(vars(self), memo))
-
-
 def _made_of(kind: type[_T], attributes: Json) -> _T:
     one = object.__new__(kind)
     one.__dict__.update(attributes)
@@ -180,7 +155,15 @@ def _model_of(kind: type[Model], values: Json) -> Model:
 
 
 class _CanonicalPickler(pickle.Pickler):
-    """Writes every value where it is, without looking at which of them are one object."""
+    """Writes the state of a learner in a canonical form: its settings and what was released, and
+    nothing of the place where it was fitted; the same bytes for the same values.
+
+    A pickle writes two equal strings once or twice, depending on whether they are one object; it
+    copies the padding of structured arrays, which is what the memory held before; it writes down
+    how often a search tree was asked, and the global generator's state. All of it may depend on
+    private records that the same process has worked on. So every value is written where it is,
+    without looking at which of them are one object.
+    """
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, np.ndarray) and obj.dtype.names is not None:
@@ -193,14 +176,6 @@ class _CanonicalPickler(pickle.Pickler):
             items[_COUNTERS] = [0] * len(items[_COUNTERS])
             return make, arguments, tuple(items)
         return NotImplemented
-
-
-def _canonical_pickle(value: Any) -> bytes:
-    buffer = io.BytesIO()
-    pickler = _CanonicalPickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
-    pickler.fast = True  # no memory of what was written before
-    pickler.dump(value)
-    return buffer.getvalue()
 
 
 def _without_padding(array: AnyArray) -> AnyArray:
@@ -221,7 +196,7 @@ def _without_padding(array: AnyArray) -> AnyArray:
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False, kw_only=True)
-class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
+class PayingLearner(BaseEstimator):  # type: ignore[misc]
     """A learner that pays for what it releases; the fields of a class are the parameters of its
     constructor.
 
@@ -237,10 +212,16 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         then adding up several fits on the same data is up to you.
     random_state : int, optional
         Public seed; None is 0. Never of the noise.
+
+    Notes
+    -----
+    A pickle keeps parameters, released values, certificate and student. A `ledger` stays a handle:
+    the path of the account and its name. What is restored has the same values; objects that were
+    one in two places become two. Copies within the process are made as ever.
     """
 
     #: What fits of this kind take besides what every fit takes.
-    _takes: ClassVar[frozenset[str]] = frozenset({"classes"})
+    takes: ClassVar[frozenset[str]] = frozenset({"classes"})
     _target_kind: ClassVar[type[Target]] = Target
     #: Settings that are numbers of something.
     _counted: ClassVar[Names] = ()
@@ -352,6 +333,20 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         del given["self"]
         return self._fitted(self._prepared(Given(**given)))
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        buffer = io.BytesIO()
+        pickler = _CanonicalPickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        pickler.fast = True  # no memory of what was written before
+        with own_global_states(0):  # a learner without a seed may keep the global generator
+            pickler.dump((type(self), self.__getstate__()))
+        return _restored_learner, (buffer.getvalue(),)
+
+    def __copy__(self) -> Self:
+        return _made_of(type(self), self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return _made_of(type(self), copy.deepcopy(self.__dict__, memo))
+
     @abstractmethod
     def _fitted(self, task: Task) -> Self:
         """Release, and return the learner with what came of it."""
@@ -365,7 +360,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
             refuse_units(ids, self.relation)
         self._check_settings(self._budget)
         for own in fields(Given):
-            if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
+            if own.name in _EVERY | self.takes or getattr(given, own.name) is own.default:
                 continue
             raise refusal(own.name, f" is nothing that {type(self).__name__} takes; leave it out.")
         if given.request is not None:
@@ -422,7 +417,7 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
     def _declared(self, given: Given) -> Target:
         """Return what is learnt."""
         kind = self._target_kind
-        if "bounds" in self._takes:
+        if "bounds" in self.takes:
             return kind.of_number(given.bounds)
         several = given.labels is not None
         return kind.of_labels(given.labels) if several else kind.of_classes(given.classes)
@@ -575,14 +570,6 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         """Return the logarithms of `predict_proba`, -inf where a probability is 0."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
-
-
-# scikit-learn ships no types
-@dataclass(eq=False, repr=False, kw_only=True)
-class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
-    """A learner of a number within public bounds."""
-
-    _takes = frozenset({"bounds"})
 
 
 def refuse_beside(name: str, settings: Any, *others: str) -> None:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import LARGEST_INTEGER, check_positive, shown, shown_classes
+from secretballot._typing import BoolArray, FloatArray, IntArray, Json, Names, Values
+from secretballot._validation import LARGEST_INTEGER, check_positive, refusal, shown, shown_classes
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.bases.integer_basis import NO_CELLS
@@ -58,30 +58,22 @@ from secretballot.students.moment_fit import (
 from secretballot.teachers.rows import n_rows, take_rows
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedStart:
+class ReleasedStart(NamedTuple):
     """A model of labels that were released before.
 
     Attributes
     ----------
     fit : MomentFit
         What the first stage starts from; its weights are whole numbers of 1 / `WEIGHT_UNIT`.
-    certificate_digest : str
-        Of the certificate of these labels.
+    stated : dict
+        What a certificate says of it, with the digest of that of these labels.
     """
 
     fit: MomentFit
-    certificate_digest: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what a certificate says of it."""
-        return {
-            "certificate": self.certificate_digest,
-            "weights": IntegerModel.of(self.fit.weights).weights.ravel().tolist(),
-        }
+    stated: Json
 
 
-def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
+def check_start(start: object, classes: Values, X_public: Any) -> None:
     """Refuse a start that is no verified release about these classes and these public points.
 
     Parameters
@@ -100,8 +92,8 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
     if start is None:
         return
     if not isinstance(start, ReleasedLabels):
-        raise ParameterError(
-            Parameter("start"),
+        raise refusal(
+            "start",
             f" is a {type(start).__name__}; give the ReleasedLabels of a release, such as"
             " released_ of a learner: anything else may have looked at private data.",
         )
@@ -133,7 +125,7 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
     }
     for problem, is_so in problems.items():
         if is_so:
-            raise ParameterError(Parameter("start"), f" {problem}.")
+            raise refusal("start", f" {problem}.")
 
 
 def released_start(
@@ -171,7 +163,8 @@ def released_start(
         np.zeros_like(targets),
     )
     whole = IntegerModel.of(link.weights_of(equations)).weights
-    return ReleasedStart(replace(nothing, weights=whole / WEIGHT_UNIT), start.certificate["digest"])
+    stated = {"certificate": start.certificate["digest"], "weights": whole.ravel().tolist()}
+    return ReleasedStart(replace(nothing, weights=whole / WEIGHT_UNIT), stated)
 
 
 def _shares_of(released: ReleasedLabels) -> tuple[FloatArray, FloatArray, float]:
@@ -249,8 +242,8 @@ def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | No
     if isinstance(weight, str) and weight in (BALANCED, AUTO):
         return weight
     if not isinstance(weight, Mapping) or set(weight) != set(classes):
-        raise ParameterError(
-            Parameter("class_weight"),
+        raise refusal(
+            "class_weight",
             f" is {shown(weight)}; it must be {BALANCED!r}, {AUTO!r}, or a positive number for each"
             f" of the {len(classes)} declared classes ({shown_classes(classes)}).",
         )
@@ -309,7 +302,7 @@ class MomentTarget(Target):
         return 1.0 if self.bounds is None else 0.3
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Json:
         """What the certificate says of the target, beside the classes."""
         if self.labels:
             return {"labels": list(self.labels)}
@@ -388,7 +381,7 @@ class MomentStages:
     units: tuple[int, ...]
     bound: int
     mark_weight: int
-    marks: tuple[str, ...]
+    marks: Names
     expected_uncovered: float
     n_records: float | None
     sigma: float
@@ -588,12 +581,12 @@ class MomentStages:
         unit = self.units[len(sums) - self.counts_first]
         return Residuals(state.base.model, unit, self.bound, *marks, state.scales)
 
-    def outcome_of(self, sums: Sequence[IntArray]) -> tuple[dict[str, Any], IntArray]:
+    def outcome_of(self, sums: Sequence[IntArray]) -> tuple[Json, IntArray]:
         """Return what the sums come to, for the certificate, and the classes of the pool, of shape
         (n_public,), or none where none are predicted."""
         states = [self.after(sums[:n]) for n in range(self.counts_first, len(sums) + 1)]
         models = [state.fit.model for state in states[1:]]
-        outcome: dict[str, Any] = {
+        outcome: Json = {
             "covered_only": [one.covered_only for one in states[:-1]],
             "scales": [one.scales.tolist() for one in states[:-1]],
         }

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.base import RegressorMixin
 
-from secretballot._typing import IntArray
-from secretballot._validation import check_count, shown
+from secretballot._typing import IntArray, Json, JsonView
+from secretballot._validation import check_count, refusal, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis, check_basis, unfitted_basis
 from secretballot.bases.integer_model import LARGEST_WEIGHT
@@ -23,17 +24,9 @@ from secretballot.core.mechanisms import Terms
 from secretballot.core.private import RecordSums, run_here
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, mapped_rows, one_thread
 from secretballot.learners.inputs import points_digest
-from secretballot.learners.learner import (
-    ClassLearner,
-    Given,
-    Learner,
-    NumberLearner,
-    Task,
-    refuse_beside,
-)
+from secretballot.learners.learner import ClassLearner, Given, Learner, Task, refuse_beside
 from secretballot.learners.moment_stages import (
     N_STAGES,
     ClassWeights,
@@ -68,11 +61,11 @@ def release_moments(
     ledger: Ledger,
     budget: PrivacyBudget,
     *,
-    basis: Mapping[str, Any],
+    basis: JsonView,
     points_sha256: str,
     request: str | None,
     purpose: str,
-    declaration: Mapping[str, object],
+    declaration: JsonView,
 ) -> ReleasedLabels | ReleasedSums:
     """Release the noisy sums of all stages, and what follows from them.
 
@@ -118,7 +111,7 @@ def release_moments(
     }
 
     def certified(
-        done: Released, outcome: Mapping[str, Any], labels: IntArray
+        done: Released, outcome: JsonView, labels: IntArray
     ) -> ReleasedLabels | ReleasedSums:
         rows = np.arange(len(labels))
         # no teachers vote: the labels are those of one model
@@ -148,7 +141,7 @@ def release_moments(
     return certified(done, *stages.outcome_of(list(done.values)))
 
 
-def _public_of(stages: MomentStages, basis: Mapping[str, Any]) -> dict[str, Any]:
+def _public_of(stages: MomentStages, basis: JsonView) -> Json:
     """Return the public settings, as JSON values."""
     weights = stages.class_weights
     return {
@@ -162,16 +155,16 @@ def _public_of(stages: MomentStages, basis: Mapping[str, Any]) -> dict[str, Any]
         "basis": dict(basis),
         # of one byte order, so that every machine finds the same digest
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
-        **({} if stages.start is None else {"start": stages.start.to_json()}),
+        **({} if stages.start is None else {"start": stages.start.stated}),
         # what they come to follows from the sums
         **({} if weights is None else {CLASS_WEIGHTS: weights}),
     }
 
 
-def _widest_outcome(stages: MomentStages) -> dict[str, Any]:
+def _widest_outcome(stages: MomentStages) -> Json:
     """Return what sums come to, as long as any."""
     n_stages, width = len(stages.units), stages.shape.coordinates - len(stages.marks)
-    widest: dict[str, Any] = {
+    widest: Json = {
         "weights": [[-LARGEST_WEIGHT] * width] * n_stages,
         "covered_only": [False] * n_stages,
         "scales": [[LARGEST_SCALE] * stages.n_coordinates] * n_stages,
@@ -286,14 +279,13 @@ class MomentsLearner(Learner):
     def _check_settings(self, budget: PrivacyBudget) -> None:
         check_basis(self.basis)
         if not budget.delta > 0:
-            raise ParameterError(
-                Parameter("delta"),
+            raise refusal(
+                "delta",
                 f" is {shown(budget.delta)}; Gaussian noise needs more than 0, such as 1e-6.",
             )
         if check_count("n_stages", self.n_stages) > _MOST_STAGES:
-            raise ParameterError(
-                Parameter("n_stages"),
-                f" is {self.n_stages}; more than {_MOST_STAGES} only divide the budget.",
+            raise refusal(
+                "n_stages", f" is {self.n_stages}; more than {_MOST_STAGES} only divide the budget."
             )
 
 
@@ -402,7 +394,7 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     'label'
     """
 
-    _takes = frozenset({"classes", "labels", "public_features", "start", "executor", "send_shards"})
+    takes = frozenset({"classes", "labels", "public_features", "start", "executor", "send_shards"})
 
     student: Any = "auto"
     _: KW_ONLY
@@ -433,8 +425,9 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
         return fit_student(self._student, points, self.released_, random_state=seed)
 
 
+# scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class RecordMomentsRegressor(NumberLearner, MomentsLearner):
+class RecordMomentsRegressor(RegressorMixin, MomentsLearner):  # type: ignore[misc]
     """Learn a linear model of a number from private records and a public pool, all at once.
 
     As `RecordMomentsClassifier`, with a number in the place of a class: every record adds its
@@ -489,7 +482,7 @@ class RecordMomentsRegressor(NumberLearner, MomentsLearner):
     (True, 1.0)
     """
 
-    _takes = frozenset({"bounds", "executor", "send_shards"})
+    takes = frozenset({"bounds", "executor", "send_shards"})
 
 
 @dataclass(frozen=True)
@@ -503,7 +496,7 @@ class _Mapping:
     basis: Basis
     target: MomentTarget
     counted: bool
-    settings: Mapping[str, Any]
+    settings: JsonView
 
     @property
     def width(self) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
@@ -34,14 +34,7 @@ from secretballot.learners.inputs import (
     points_digest,
     random_rows,
 )
-from secretballot.learners.learner import (
-    ClassLearner,
-    Given,
-    Learner,
-    NumberLearner,
-    Task,
-    refuse_beside,
-)
+from secretballot.learners.learner import ClassLearner, Given, Learner, Task, refuse_beside
 from secretballot.learners.pate_mechanisms import (
     EstimatedSize,
     choose_terms,
@@ -472,7 +465,7 @@ class _PATELearner(Learner):
     @property
     def _rounds(self) -> InRounds | None:
         """How queries are asked in rounds; None where they are asked at once."""
-        return None
+        return rounds_of(getattr(self, "strategy", "passive"))
 
     @property
     def _counts(self) -> bool:
@@ -715,18 +708,13 @@ class PATEClassifier(ClassLearner, _PATELearner):
     [[0, 1], [1, 1]]
     """
 
-    _takes = frozenset(
+    takes = frozenset(
         {"classes", "labels", "public_features", "dropped"}
         | {"vault", "executor", "send_shards", "progress"}
     )
 
     strategy: str | QueryStrategy | InRounds = "passive"
     n_jobs: int | None = None
-
-    @property
-    def _rounds(self) -> InRounds | None:
-        """How queries are asked in rounds; None where they are asked at once."""
-        return rounds_of(self.strategy)
 
     def _declared(self, given: Given) -> Target:
         if given.labels is not None:
@@ -856,8 +844,9 @@ class PATEClassifier(ClassLearner, _PATELearner):
         return released
 
 
+# scikit-learn ships no types
 @dataclass(eq=False, repr=False)
-class PATERegressor(NumberLearner, _PATELearner):
+class PATERegressor(RegressorMixin, _PATELearner):  # type: ignore[misc]
     """Learn to predict a number from private records, with any regressor, by votes of teachers.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote for
@@ -921,7 +910,7 @@ class PATERegressor(NumberLearner, _PATELearner):
     (True, 2.0)
     """
 
-    _takes = frozenset({"bounds", "progress"})
+    takes = frozenset({"bounds", "progress"})
     _n_classes = 0
 
     teacher: Any = "ridge"

@@ -16,6 +16,7 @@ from secretballot._validation import refusal
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
+from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
@@ -58,8 +59,7 @@ def chosen_release(
     classes: Sequence[Any],
     *,
     about: JsonView,
-    unit_column: str | None,
-    assumptions: Sequence[str] = (),
+    declaration: JsonView,
     choices: Sequence[JsonView] = (),
 ) -> ReleasedLabels:
     """Return the choice as a release; the chosen model's labels of public points cost nothing more.
@@ -75,26 +75,19 @@ def chosen_release(
     classes : sequence
     about : mapping
         What the candidates are, as JSON values; for the certificate.
-    unit_column : str or None
-    assumptions, choices : sequence
-        More for the certificate.
+    declaration, choices
+        For the certificate, as for `certificate_of`.
 
     Privacy
     -------
     Unit, relation, price : those of the choice. Labels of public points by a model that depends on
         nothing else private are post-processing.
     """
-    made = choice.shape.guarantee
     document = certificate_of(
         choice,
         describe_released(rows, labels, classes, 0) | {"values": choice.values.tolist()},
         follows=about,
-        declaration={
-            "unit": made.unit,
-            "unit_column": unit_column,
-            "relation": made.relation,
-            **({"assumptions": list(assumptions)} if assumptions else {}),
-        },
+        declaration=declaration,
         choices=choices,
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
@@ -136,20 +129,20 @@ def _releases_behind(models: Sequence[Any], task: Task) -> list[Json]:
     return list(entries.values())
 
 
-def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    """Return names, which `choose_by_scores` wants distinct, and classifiers."""
-    given = list(candidates)
-    pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
-    names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
-    models = [model for _, model in pairs]
-    odd = [name for name, model in zip(names, models, strict=True) if not hasattr(model, "predict")]
-    if len(pairs) < 2 or odd:
+def _names_and_models(candidates: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Return classifiers behind their names, which `choose_by_scores` wants distinct."""
+    found = []
+    for place, one in enumerate(candidates):
+        name, model = one if isinstance(one, tuple) and len(one) == 2 else ("", one)
+        found.append((name or f"{type(model).__name__} {place}", model))
+    odd = [name for name, model in found if not hasattr(model, "predict")]
+    if len(found) < 2 or odd:
         raise refusal(
             "candidates",
-            f" has {len(pairs)} members, of which {odd} do not predict; give two or more fitted"
+            f" has {len(found)} members, of which {odd} do not predict; give two or more fitted"
             " classifiers.",
         )
-    return names, models
+    return found
 
 
 def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
@@ -193,9 +186,8 @@ def _right_units(model: Any, X: Any, truth: AnyArray, units: Any) -> int:
     Sensitivity : 1, whatever the number of a unit's records: a unit counts once, if the candidate
         is right on more than half of them.
     """
-    groups, settings = list(np.arange(len(truth))[:, None]), sklearn.get_config()
-    if units is not None:
-        groups = np.split(np.arange(len(truth)), np.flatnonzero(np.diff(units)) + 1)
+    places, settings = np.arange(len(truth)), sklearn.get_config()
+    groups = np.split(places, np.flatnonzero(np.diff(places if units is None else units)) + 1)
 
     def is_right(rows: IntArray) -> bool:
         with isolated(0, settings):
@@ -347,15 +339,15 @@ class SemiPrivateClassifier(ClassLearner):
         """Draw one labelling of the public points, and take its representative."""
         # Candidates follow from public points alone; private records only count mistakes. So the
         # number that is drawn names the same function to everybody who has these points.
-        names, table, width = task.target.learnt, task.table, n_columns(task.points)
+        names, width = task.target.learnt, n_columns(task.points)
         hypotheses = hypotheses_by_name(self.hypotheses, width)
-        dichotomies = hypotheses.dichotomies(take_rows(task.points, rows))
-        points = np.asarray(take_rows(task.points, rows))
+        points = take_rows(task.points, rows)
+        dichotomies, points = hypotheses.dichotomies(points), np.asarray(points)
 
         def scores() -> Scores:
-            [block] = table.one_of_each_unit(sys.maxsize)
+            [block] = task.table.one_of_each_unit(sys.maxsize)
             records = np.asarray(block.rows)
-            return private_scores(dichotomies, records, block.targets, table.unit, self.relation)
+            return private_scores(dichotomies, records, block.targets, task.guarantee)
 
         why = f"which of {len(dichotomies)} {hypotheses.name} makes the fewest mistakes"
         about = {"hypotheses": hypotheses.name, "n_public": len(rows)}
@@ -369,16 +361,17 @@ class SemiPrivateClassifier(ClassLearner):
             rows,
             names,
             about={"hypothesis": self.hypothesis_.describe()},
-            unit_column=table.unit_name,
+            declaration=task.declaration,
         )
 
     def _chosen_candidate(self, task: Task, rows: IntArray) -> ReleasedLabels:
         """Draw one fitted classifier."""
         assert isinstance(self.hypotheses, list | tuple)
-        names, models = _names_and_models(self.hypotheses)
+        candidates = _names_and_models(self.hypotheses)
+        names, models = [name for name, _ in candidates], [model for _, model in candidates]
         classes, beside = task.target.learnt, _releases_behind(models, task)
         example = take_rows(task.points, np.arange(min(_SAMPLE_ROWS, n_rows(task.points))))
-        for name, model in zip(names, models, strict=True):
+        for name, model in candidates:
             _refuse_unfit_candidate(name, model, example, classes)
 
         def scores() -> Scores:
@@ -405,8 +398,7 @@ class SemiPrivateClassifier(ClassLearner):
             rows,
             classes,
             about={"chosen": names[index], "model": type(chosen).__name__},
-            unit_column=task.table.unit_name,
-            assumptions=[_INDEPENDENT],
+            declaration=declared,
             choices=beside,
         )
 
@@ -495,9 +487,7 @@ def choose_candidate(
     return chooser.fit_labels(X, y, **given)
 
 
-def private_scores(
-    dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, relation: str
-) -> Scores:
+def private_scores(dichotomies: Dichotomies, X: Any, y: IntArray, guarantee: Guarantee) -> Scores:
     """Return the mistakes of every representative on private records, counted below 0; of intervals
     by their ends.
 
@@ -508,8 +498,7 @@ def private_scores(
     X : array of shape (n, n_features)
         Private records, one for each unit.
     y : ndarray of 0 and 1, shape (n,)
-    unit : {"record", "user"}
-    relation : {"add-remove", "replace-one"}
+    guarantee : Guarantee
 
     Raises
     ------
@@ -524,7 +513,7 @@ def private_scores(
     """
     if isinstance(dichotomies, IntervalDichotomies):
         ends = dichotomies.prefix_mistakes_on(X, y)
-        return Scores.of_ranges(*ends, guarantee_of(unit, relation))
+        return Scores.of_ranges(*ends, guarantee)
     with isolated(0, sklearn.get_config()):
         mistakes = dichotomies.errors_on(X, y)
-    return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))
+    return Scores.of_candidates(-mistakes, guarantee)

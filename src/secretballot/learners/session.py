@@ -55,6 +55,7 @@ from secretballot.learners.inputs import (
     distinct_points,
     example_rows,
     n_columns,
+    object_array,
     question_digests,
     refuse_unfit,
     single_point,
@@ -293,8 +294,8 @@ class TrainedTeachers:
                 "These teachers learned from a secret sample that was drawn for one reservation;"
                 " ask them through its labeler or its session, where what it costs is paid."
             )
-        guarantee = guarantee_of(self.declaration["unit"], self.declaration["relation"])
-        votes = self.ensemble.vote_counts(points, guarantee=guarantee, sample=sample)
+        made = self.shape(n_rows(points)).guarantee
+        votes = self.ensemble.vote_counts(points, guarantee=made, sample=sample)
         votes.classes = self.classes  # which were checked when the teachers were trained
         return votes
 
@@ -544,10 +545,10 @@ class SessionAnswers:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def where(self, mask: BoolArray) -> Self:
-        """Return the answers that a mask of shape (n,) chooses."""
-        counts = None if self.noisy_counts is None else self.noisy_counts[mask]
-        own = self.labels[mask], self.answered[mask], self.given[mask]
+    def where(self, rows: BoolArray | slice) -> Self:
+        """Return the answers that a mask of shape (n,), or a slice, chooses."""
+        counts = None if self.noisy_counts is None else self.noisy_counts[rows]
+        own = self.labels[rows], self.answered[rows], self.given[rows]
         return type(self)(*own, counts, self.left)
 
     @property
@@ -715,9 +716,8 @@ class LabelStream:
     def _read(self, answers: releasing.Answers) -> SessionAnswers:
         index, counts = labels_in(self._terms.mechanism, self._terms.shape, answers.values)
         answered = answers.given & (index >= 0)
-        labels = np.full(len(index), None, dtype=object)
-        for row in np.flatnonzero(answered):
-            labels[row] = self.classes[index[row]]
+        labels = object_array(self.classes)[index]
+        labels[~answered] = None
         return SessionAnswers(labels, answered, answers.given, counts, answers.left)
 
 
@@ -991,7 +991,7 @@ class LabelingSession(LabelStream):
         BudgetError
             If none of them was asked before and the reservation is spent.
         """
-        answers = self.ask_admitted(X)
+        answers = self.ask_left(X)
         if not answers.given.any():
             raise BudgetError(
                 f"All {self.planned} questions of the session {self.request!r} are spent; stored"
@@ -999,27 +999,9 @@ class LabelingSession(LabelStream):
             )
         return answers
 
-    def ask_admitted(
-        self, X: Any, admit: Callable[[BoolArray, int], BoolArray] | None = None
-    ) -> SessionAnswers:
-        """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
-        which new ones may be asked.
-
-        For those who answer for several people: a quota is counted before anything is drawn.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n, n_features)
-            Public points.
-        admit : callable, optional
-            Called once, with a mask of shape (n,) of the rows that have no answer yet, and how many
-            questions are left; returns a mask of those that may be asked. The others stay without
-            an answer.
-
-        Returns
-        -------
-        SessionAnswers
-            Perhaps without any answer given: nothing is raised where the reservation is spent.
+    def ask_left(self, X: Any) -> SessionAnswers:
+        """Return the answers to the rows of `X`, of shape (n, n_features), as `ask_many`, perhaps
+        without any given: nothing is raised where the reservation is spent.
 
         Raises
         ------
@@ -1027,7 +1009,7 @@ class LabelingSession(LabelStream):
             If the points do not fit; nothing was answered then.
         """
         points = self._teachers.points(X)
-        return self.answer(points, question_digests(points), admit=admit)
+        return self.answer(points, question_digests(points))
 
     def points(self, X: Any) -> Any:
         """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.

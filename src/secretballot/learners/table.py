@@ -58,6 +58,7 @@ from secretballot.teachers.rows import (
 from secretballot.vault import read_secret, write_secret
 
 _Hashes = NDArray[np.uint64]
+_NO_HASHES: _Hashes = np.empty(0, dtype=np.uint64)
 
 _MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole
@@ -71,9 +72,9 @@ _OF_CHANCE = 1.25
 #: A fit is refused where more than this share of what a column says is nowhere in the public one:
 #: the column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
-#: So often may the share of public cells be exceeded that no other public row has: where many
-#: values are rare, some private ones are new.
-_OF_PUBLIC = 2
+#: So often may the public table's own share be exceeded: where many values are rare, some cells say
+#: what no other public one does.
+OF_PUBLIC = 2
 
 
 class PrivateRows:
@@ -91,8 +92,8 @@ class PrivateRows:
     def __init__(self, tables: Sequence[Any]) -> None:
         self._tables = [row_hashes(table) for table in tables]
         known = [table for table in self._tables if table is not None]
-        self._watched = np.unique(np.concatenate([*known, _none()]))
-        self._pairs = pd.DataFrame({"value": _none(), "unit": _none()})
+        self._watched = np.unique(np.concatenate([*known, _NO_HASHES]))
+        self._pairs = pd.DataFrame({"value": _NO_HASHES, "unit": _NO_HASHES})
         self._largest = 2**64 - 1
         self._n_rows = self._n_pairs = self._digest = 0
 
@@ -170,10 +171,6 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
     return not float(betainc(found, usual + 1, part)) >= 1e-4
 
 
-def _none() -> _Hashes:
-    return np.empty(0, dtype=np.uint64)
-
-
 def _refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
     """Refuse private columns that mostly say what no public point does.
 
@@ -219,7 +216,7 @@ def _is_unlike(place: int, *tables: Any) -> bool:
         strange |= ~typed.isin(public.unique())
         usual = float((public.value_counts() == 1).sum() / public.count())
     said = given.notna().to_numpy()
-    return bool(strange.to_numpy()[said].sum() > max(STOPS, _OF_PUBLIC * usual) * said.sum())
+    return bool(strange.to_numpy()[said].sum() > max(STOPS, OF_PUBLIC * usual) * said.sum())
 
 
 def _has_text(cells: "pd.Series[Any]") -> bool:
@@ -236,7 +233,7 @@ def row_hashes(X: Any) -> _Hashes | None:
 
 
 def _row_hashes(X: Any) -> _Hashes:
-    blocks = [_none()]
+    blocks = [_NO_HASHES]
     # so many cells at once
     for start, stop in block_bounds(n_rows(X), max(1, (1 << 20) // n_columns(X))):
         rows = row_block(X, start, stop)

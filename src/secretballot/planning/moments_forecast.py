@@ -127,10 +127,10 @@ def _simulated(
     with their classes in the place of private records."""
     with one_thread():
         fitted = unfitted_basis(basis, points).fit(points)
-        pool, mapped, asked = (fitted.rows(rows) for rows in (points, records, scored))
-        beyond = ~fitted.covered(records)
+        pool, asked = fitted.rows(points), fitted.rows(scored)
+        mapped, covered = fitted.mapped(records)
     # the marks of a record: that it is there, and that the public points do not cover it
-    marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
+    marks = np.column_stack([np.ones(len(covered)), ~covered]).astype(np.int64)
 
     def labels_of(budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
         with one_thread():

@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 
+from secretballot._typing import Json
 from secretballot._validation import check_count
 from secretballot.accounting import PrivacyBudget
 from secretballot.report.pictures import BLUE, GREY, INK, ORANGE, Picture, grid
@@ -301,17 +302,17 @@ class Plan:
         assert self.recommended is not None
         return self.recommended.student_accuracy
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the plan as JSON values."""
         # through JSON and back: tuples become lists, and nan is refused here, not by a reader
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        plain: Json = json.loads(json.dumps(asdict(self), allow_nan=False))
         return {"format": "secretballot/plan", "version": 1, **plain}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Json:
         """Return what the recommendation sets of a run, by the names of its settings; nothing that
         has its usual value."""
         task, votes = self.task, self.recommended if self.method == "pate" else None
-        found: dict[str, Any] = {
+        found: Json = {
             "method": self.method,
             "epsilon": task.epsilon,
             "delta": task.delta,
@@ -335,10 +336,10 @@ class Plan:
             }
         return {name: value for name, value in found.items() if value is not None}
 
-    def forecast(self) -> dict[str, Any]:
+    def forecast(self) -> Json:
         """Return what the recommendation expects, each range as value, low and high; as the plan of
         a run has it."""
-        found: dict[str, Any] = {
+        found: Json = {
             "n_public": self.task.n_public,
             "n_classes": self.task.n_classes,
             "student_accuracy": self.student_accuracy,
@@ -497,7 +498,7 @@ def plan_picture(plan: Plan) -> Picture:
     def paint(axes: Any) -> None:
         _draw_with_ranges(axes, votes, BLUE, "student of votes")
         _draw_with_ranges(axes, moments, GREY, "student of moments")
-        look: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": "--"}
+        look: Json = {"color": INK, "linewidth": 1.2, "linestyle": "--"}
         axes.axhline(100 * plan.constant_accuracy, label="most frequent class alone", **look)
         here = [plan.task.epsilon], [100 * plan.student_accuracy.value]
         look = {"facecolors": "none", "edgecolors": ORANGE, "linewidths": 2.0}

@@ -17,10 +17,10 @@ import sklearn
 
 from secretballot._seeded import seed_of
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, shown
+from secretballot._validation import check_count, refusal, shown
 from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.core.mechanisms import State, plurality
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.inputs import as_matrix
 from secretballot.planning.plan_model import Setting
@@ -585,9 +585,8 @@ def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray
         classes.
     """
     if not isinstance(like, tuple | list) or len(like) != 2:
-        raise ParameterError(
-            Parameter("like"),
-            f" is {shown(like)}; give a pair (X, y) of labelled rows that are not private.",
+        raise refusal(
+            "like", f" is {shown(like)}; give a pair (X, y) of labelled rows that are not private."
         )
     X, y = like
     labels = np.asarray(y)
@@ -609,16 +608,16 @@ def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray
     # with all classes present their sorted order is their index; with fewer, only the caller knows
     given = len(values) if n_classes is None else check_count("n_classes", n_classes, minimum=2)
     if not len(values) <= given <= MOST_CLASSES:
-        raise ParameterError(
-            Parameter("like"),
+        raise refusal(
+            "like",
             f" has {len(values)} classes and n_classes is {given}; give at least as many, and at"
             f" most {MOST_CLASSES:,}.",
         )
     if len(values) == given:
         return X, places.astype(np.int64), given
     if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
-        raise ParameterError(
-            Parameter("like"),
+        raise refusal(
+            "like",
             f" has {len(values)} of {given} classes; then give y as indices from 0 to"
             f" {given - 1}, so that it is clear which.",
         )

@@ -363,7 +363,7 @@ def _smoothed(smoothed: Smoothed, rows: _Rows) -> Value:
     assert rows.cells is not None
     model, forest = smoothed.model, smoothed.forest
     # without what no row reaches
-    trees = [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
+    trees = [_plain_tree(*parts) for parts in zip(*forest, strict=True)]
     sums = _add_trees(rows.cells, trees, single=False).sums(keep=False)
     mean = (_predictions(model, rows) + sums // len(trees)) // 2
     logits = _logarithms(mean)

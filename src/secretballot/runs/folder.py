@@ -346,8 +346,7 @@ class Account:
     def __init__(self, spec: RunSpec, folder: RunFolder | None = None) -> None:
         self.place = place_of_account(spec, folder)
         self.own = folder is not None and self.place == folder.ledger
-        self._price, self._dataset = spec.price, spec.dataset_name
-        self._unit, self._relation = spec.data.unit_kind, spec.relation
+        self._spec, self._dataset = spec, spec.dataset_name
         ledger = self.ledger = self._found()
         if folder is None:
             return
@@ -371,7 +370,7 @@ class Account:
                     f" {ledger.dataset!r}, and this run is about {self._dataset!r}; give the right"
                     " ledger, or the dataset's name with --dataset."
                 )
-            ledger.check_promise(self._unit, self._relation)
+            ledger.check_promise(self._spec.data.unit_kind, self._spec.relation)
             return ledger
         # the folder of a run's own account is made by the run
         parent = None if self.own else getattr(self.place, "parent", None)
@@ -393,7 +392,7 @@ class Account:
         """
         ledger = self.ledger
         if ledger is not None and ledger.entry(EstimatedSize.request_of(request)) is None:
-            refuse_beyond(ledger, self._price, request)
+            refuse_beyond(ledger, self._spec.price, request)
 
     def questions(self, total: PrivacyBudget | None) -> Iterator[Caution]:
         """Yield the question what all releases may cost, where an account would be opened without
@@ -418,15 +417,15 @@ class Account:
         ParameterError
             If it was made with another total.
         """
-        total = self._price if self.own else total
+        total = self._spec.price if self.own else total
         ledger = self.ledger or self._found()  # another run may have made it meanwhile
         if ledger is None:
             return Ledger(
                 self.place,
                 dataset=self._dataset,
                 budget=total,
-                unit=self._unit,
-                relation=self._relation,
+                unit=self._spec.data.unit_kind,
+                relation=self._spec.relation,
             )
         if total is not None and ledger.budget != total:
             admitted = ledger.budget

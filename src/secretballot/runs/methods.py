@@ -37,14 +37,13 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, ParameterError
 from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
-from secretballot.learners.moment_stages import N_STAGES
 from secretballot.learners.moments import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate import PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.session import check_trainable
-from secretballot.learners.table import check_positions
+from secretballot.learners.table import Block, check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.best_setting import stated_noise
 from secretballot.planning.plan_model import hidden_class
@@ -70,13 +69,7 @@ from secretballot.runs.spec import (
     RunSpec,
     address,
 )
-from secretballot.runs.tables import (
-    LabelledTable,
-    RunInputs,
-    cautions_of_targets,
-    check_files,
-    table_digests,
-)
+from secretballot.runs.tables import RunInputs, cautions_of_targets, check_files, table_digests
 from secretballot.students.fitting import Teaching, learns_from_counts, student_by_name, try_student
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.teachers.executors import check_engine
@@ -318,8 +311,11 @@ class Method:
         return model.released_, self.source(model)
 
     def of_work(self, folder: RunFolder, watch: Watch) -> Json:
-        """Return how a fit does its work."""
-        return {}
+        """Return how a fit does its work, as far as the learner leaves that open."""
+        execution = self.spec.execution
+        work = {"executor": execution.executor, "send_shards": execution.send_shards}
+        work |= {"vault": folder.vault, "progress": watch.progress}
+        return {name: one for name, one in work.items() if name in self._learner.takes}
 
     def learner(self, inputs: Any, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings, whose parameters have their names; of the tables
@@ -344,6 +340,20 @@ class Method:
         promise = self.spec.data.unit_kind, self.spec.relation
         return Quote(*about, *promise, dict(terms), sigma, sizes.n_public, **more)
 
+    def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
+        """Return what is released of votes, and what noise leaves of it; of fewer points than usual
+        the quote has a question."""
+        mechanism, shape = terms.mechanism, terms.shape
+        facts = {**mechanism.model_dump(mode="json"), **shape.model_dump(mode="json")}
+        return self.quoted(
+            _noise(terms),
+            sizes,
+            {**facts, **terms.public},
+            queries=terms.n_points,
+            teachers=shape.n_teachers or 0,
+            cautions=tuple(_cautions_of_noise(terms, usual)),
+        )
+
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
         if not self.price.delta > 0:
@@ -366,7 +376,7 @@ class _Moments(Method):
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
-        price, n_stages, moved = self.price, N_STAGES, 1
+        price, n_stages, moved = self.price, self._learner.n_stages, 1
         counts_first = self.kind != "number"
         if self.spec.data.public_features:
             # a replaced label moves all sums alike, so there is one, without counts
@@ -394,11 +404,6 @@ class _Moments(Method):
         basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
         return {"basis": basis, "class_weight": by_class(weights, inputs.classes)}
 
-    def of_work(self, folder: RunFolder, watch: Watch) -> Json:
-        """Return how a fit does its work."""
-        execution = self.spec.execution
-        return {"executor": execution.executor, "send_shards": execution.send_shards}
-
 
 class _RecordVotes(Method):
     """Every record votes at its nearest public points."""
@@ -417,24 +422,6 @@ class _RecordVotes(Method):
         return self.quoted(sigma, sizes, {"votes_per_record": votes}, queries=n_points)
 
 
-class _VoteMethod(Method):
-    """A method by votes of teachers."""
-
-    def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
-        """Return what is released of votes, and what noise leaves of it; of fewer points than usual
-        the quote has a question."""
-        mechanism, shape = terms.mechanism, terms.shape
-        facts = {**mechanism.model_dump(mode="json"), **shape.model_dump(mode="json")}
-        return self.quoted(
-            _noise(terms),
-            sizes,
-            {**facts, **terms.public},
-            queries=terms.n_points,
-            teachers=shape.n_teachers or 0,
-            cautions=tuple(_cautions_of_noise(terms, usual)),
-        )
-
-
 def _noise(terms: Terms) -> float:
     """Return the scale of the noise on votes, or on a mean of them in the unit of the target."""
     if isinstance(terms.mechanism, NoisyMeans):
@@ -444,7 +431,7 @@ def _noise(terms: Terms) -> float:
     return 0.0 if isinstance(terms.mechanism, VoteQuantiles) else stated_noise(terms)
 
 
-class _Pate(_VoteMethod):
+class _Pate(Method):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
@@ -459,14 +446,14 @@ class _Pate(_VoteMethod):
     @property
     def teacher(self) -> str:
         """The name of the teacher."""
-        return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
+        return str(self.settings.teacher or self._learner.teacher)
 
     def own_settings(self, inputs: Any) -> Json:
         """Return settings that follow from the tables, or from their sizes."""
-        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or 250
-        if self.settings.n_teachers is None and stated is not None:
+        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers
+        if n_teachers is None and stated is not None:
             n_teachers = choose_teachers(self.price, stated, inputs.n_columns)
-        return {"teacher": self.teacher, "n_teachers": n_teachers}
+        return {"teacher": self.teacher, "n_teachers": n_teachers or self._learner.n_teachers}
 
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
@@ -507,18 +494,16 @@ class _Pate(_VoteMethod):
         return replace(quoted, terms={**quoted.terms, "estimate": estimate}, cautions=())
 
     def of_work(self, folder: RunFolder, watch: Watch) -> Json:
-        """Return how a fit does its work; several labels, and numbers, are asked once, here."""
-        work: Json = {"progress": watch.progress}
-        if self.kind == "class":
-            execution = self.spec.execution
-            work |= {"executor": execution.executor, "send_shards": execution.send_shards}
-            work |= {"vault": folder.vault}
+        """Return how a fit does its work, as far as the learner leaves that open."""
+        work = super().of_work(folder, watch)
+        if self.kind == "labels":  # which are asked once, here
+            work = {"progress": watch.progress}
         if self.spec.data.public_features:
             work["dropped"] = 0.0  # which the guarantee does not need, and accuracy is better
         return work
 
 
-class _CastVotes(_VoteMethod):
+class _CastVotes(Method):
     """Votes that were cast elsewhere; there are no tables, and no student."""
 
     step = "Drawing noise"
@@ -626,7 +611,7 @@ class _Choice(Method):
         return self._students[model.choice_.values.item()][1]
 
 
-class Stream(_VoteMethod):
+class Stream(Method):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
@@ -654,7 +639,7 @@ class Stream(_VoteMethod):
 
     def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse tables from which no session can be made, and yield what is to be asked."""
-        if not isinstance(inputs.private, LabelledTable):
+        if not isinstance(inputs.private, Block):
             raise DataError(
                 "The private table is too large to train the teachers of a session from memory;"
                 " give fewer columns or rows, or a machine with more memory. Nothing was spent."

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import Json, JsonView, Values
+from secretballot._typing import FloatArray, IntArray, Json, JsonView, Values
 from secretballot._validation import (
     MissingExtraError,
     check_choice,
@@ -48,7 +48,7 @@ from secretballot.runs.methods import (
 )
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
-from secretballot.runs.tables import LabelledTable, public_table, refuse_nowhere, schema_of
+from secretballot.runs.tables import public_table, refuse_nowhere, schema_of
 from secretballot.students.fitting import student_by_name
 
 _PLAN_FILE, _JSON_FILE, _SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
@@ -126,13 +126,13 @@ def run_plan(
         n_public,
         budget=spec.price,
         n_classes=len(classes),
-        like=(table.X, table.targets),
+        like=table,
         method=method.name if "method" in sources.given else None,
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
         # a plan about rare classes has no votes, so it is made where it is asked for
         class_weight=None if weight == "auto" else weight,
-        basis=basis_of_columns(getattr(method, "basis", "auto"), columns, table.X),
+        basis=basis_of_columns(getattr(method, "basis", "auto"), columns, table[0]),
         seed=method.random_state,
         reporter=watch,
         names=classes,
@@ -146,7 +146,7 @@ def run_plan(
             for name, value in spec.identity().items()
             if name in sources.given and name != "classes" and groups()[name] != "method"
         }
-        _write_plan(made, out, schema, watch, given=given)
+        _write_plan(made, out, schema, watch, given)
     return _Planned(schema, None, made)
 
 
@@ -313,9 +313,9 @@ def plan(
 
 def _read_stand_in(
     place: Path | str, data: DataSpec, watch: Watch
-) -> tuple[LabelledTable, Values, Schema]:
-    """Read and encode a labelled public table; return it with its classes, those of the schema or
-    of the file where none are declared, and its schema.
+) -> tuple[tuple[FloatArray, IntArray], Values, Schema]:
+    """Read and encode a labelled public table; return its rows and the place of the class of each,
+    its classes, those of the schema or of the file where none are declared, and its schema.
 
     Raises
     ------
@@ -333,7 +333,7 @@ def _read_stand_in(
     declared = data.classes or schema.classes
     classes = tuple(check_classes(declared)) if declared else _classes_of(frame, target)
     index = class_indices(frame, target, classes, role=_STAND_IN)
-    return LabelledTable(schema.encode(features, role=_STAND_IN), index), classes, schema
+    return (schema.encode(features, role=_STAND_IN), index), classes, schema
 
 
 def _classes_of(frame: pd.DataFrame, target: str) -> Values:
@@ -350,36 +350,12 @@ def _classes_of(frame: pd.DataFrame, target: str) -> Values:
 
 
 def _write_plan(
-    plan: Plan,
-    folder: Path,
-    schema: Schema | None = None,
-    watch: Watch | None = None,
-    *,
-    given: JsonView | None = None,
-) -> list[Path]:
-    """Write a plan as settings of a run, as JSON and in pictures, each file complete or not at all.
+    plan: Plan, folder: Path, schema: Schema | None, watch: Watch, given: JsonView
+) -> None:
+    """Write a plan as settings of a run, beside others that were given, as JSON and in pictures,
+    each file complete or not at all; and the columns of the public table, to be edited.
 
     Pictures need an optional package; without it they are left out, and the watch is informed.
-
-    Parameters
-    ----------
-    plan : Plan
-    folder : Path
-    schema : Schema, optional
-        Columns of the public table, to be edited.
-    watch : Watch, optional
-    given : mapping, optional
-        Further settings of the run to come, by their names.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
     """
     contents = {_PLAN_FILE: _plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
@@ -388,9 +364,8 @@ def _write_plan(
         picture = plan_picture(plan)
         contents |= {"frontier.svg": picture.svg(), "frontier.png": picture.png()}
     except MissingExtraError as error:
-        (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
+        watch.note(f"The pictures of the plan are left out: {error}", private=False)
     write_files(folder, contents)
-    return [folder / name for name in contents]
 
 
 def _plan_toml(plan: Plan, given: JsonView | None = None) -> str:

@@ -205,18 +205,20 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         student,
         without=spec.output.exclude,
         parquet=spec.output.file_format == "parquet",
-        about=spec.about.on_certificate,
+        # the purpose is there since the payment
+        about=spec.about.model_dump(exclude={"purpose"}, exclude_none=True),
         seed=spec.method.random_state,
     )
     if spec.method.name == VOTES:  # which have no public points
         return job
     classes = inputs.classes if isinstance(released, ReleasedLabels) else None
+    test = inputs.test if spec.output.publish_metrics else None
     return replace(
         job,
         X_public=inputs.X_public,
         schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
         raw_rows=inputs.raw_rows,
-        test=inputs.test_rows if spec.output.publish_metrics else None,
+        test=None if test is None else (test.rows, test.targets),
     )
 
 

@@ -627,11 +627,6 @@ class _AboutSpec(Part):
     controller: _Line | None = setting(None, "TEXT")
     contact: _Line | None = setting(None, "TEXT")
 
-    @property
-    def on_certificate(self) -> dict[str, str]:
-        """What is written when the release is; the purpose is there since the payment."""
-        return self.model_dump(exclude={"purpose"}, exclude_none=True)
-
 
 class RunSpec(Part):
     """All settings of a run.

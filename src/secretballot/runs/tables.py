@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,13 @@ import pandas as pd
 from secretballot._files import shown_place
 from secretballot._typing import (
     AnyArray,
+    BoolArray,
     FloatArray,
     Json,
     JsonView,
     Names,
     ObjectArray,
     Place,
-    UnsignedArray,
     Values,
 )
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, refusal, shown
@@ -58,37 +58,13 @@ from secretballot.data.stored import About, StoredTable, TableWriter, forget_tab
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import declared_classes, number_of, object_array
-from secretballot.learners.table import PrivateRows, partition_key
+from secretballot.learners.table import OF_PUBLIC, STOPS, Block, PrivateRows, partition_key
 from secretballot.report.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.teachers.rows import unit_numbers
 
 _PRIVATE, _PUBLIC, _TEST = "private file", "public file", "test file"
-
-#: A run stops where more than this share of what a column says is nowhere in its encoding: the
-#: column then informs the model of fewer records than it leaves out.
-STOPS = 0.5
-#: So often may the public table's own share be exceeded: where many values are rare, some of them
-#: are nowhere in the encoding of the public table either.
-_OF_PUBLIC = 2
-
-
-class _Misfit(NamedTuple):
-    """A column whose cells are written otherwise than those that its encoding was made of.
-
-    Attributes
-    ----------
-    column : FeatureColumn
-    share : float
-        Of the cells that say something, those that the encoding has no place for.
-    words : str
-        What is the matter.
-    """
-
-    column: FeatureColumn
-    share: float
-    words: str
 
 
 @dataclass(repr=False)
@@ -137,8 +113,12 @@ class TableCells:
         return self.missing[name] / self.n_rows
 
 
-def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[_Misfit]:
-    """Return the columns of a table that do not fit their encoding, worst first.
+def misfits(
+    schema: Schema, found: TableCells, expected: TableCells | None = None
+) -> list[tuple[FeatureColumn, float, str]]:
+    """Return the columns of a table whose cells are written otherwise than those that their
+    encoding was made of, worst first: each with the share that the encoding has no place for, of
+    the cells that say something, and what is the matter.
 
     Parameters
     ----------
@@ -151,12 +131,12 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     found_ones = []
     for column in schema.features:
         share = found.strange_share(column.name)
-        usual = 0.0 if expected is None else _OF_PUBLIC * expected.strange_share(column.name)
+        usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         # From this share on the curator is informed.
         if share > max(0.1, usual):
             words = f"{percent(share)} of its cells {schema.strange(column)}"
-            found_ones.append(_Misfit(column, share, words))
-    return sorted(found_ones, key=lambda one: (-one.share, one.column.name))
+            found_ones.append((column, share, words))
+    return sorted(found_ones, key=lambda one: (-one[1], one[0].name))
 
 
 def _settled_cells(
@@ -258,25 +238,6 @@ _SPELLINGS = (
 )
 
 
-@dataclass(frozen=True)
-class LabelledTable:
-    """Features and targets of labelled records.
-
-    Attributes
-    ----------
-    X : ndarray of float, shape (n_rows, n_features)
-    targets : ndarray of int64, shape (n_rows,) or (n_rows, n_labels), or of numbers
-        Class of each row, as an index into the declared classes; or 1 for each label that it has;
-        or its number: of private records the text of its cell.
-    units : ndarray of str objects, shape (n_rows,), or None
-        Of the private table, where a column of units was named.
-    """
-
-    X: FloatArray = field(repr=False)
-    targets: AnyArray = field(repr=False)
-    units: ObjectArray | None = field(default=None, repr=False)
-
-
 class RunInputs:
     """The tables of a run as matrices, read and checked; the private and the test one are not for
     publication.
@@ -304,10 +265,11 @@ class RunInputs:
     X_public : ndarray of float, shape (n_public, n_features)
     cells : dict of str to TableCells
         Cells of each table that could not be read, by its role.
-    test : LabelledTable or None
-    private : LabelledTable, StoredTable or None
-        In memory; or, of a table that is too large for it, on disk; None where that was only
-        looked at.
+    test : Block or None
+        Rows encoded, and targets as `targets_of` returns them.
+    private : Block, StoredTable or None
+        In memory, with the ids of units where a column of them was named; or, of a table that is
+        too large for it, on disk; None where that was only looked at.
     n_units : int
         Number of private units, of a table on disk about; private.
     repeating_ids : tuple of str
@@ -338,7 +300,7 @@ class RunInputs:
         self._keep_cells(_PUBLIC, TableCells.of(encoding))
         self.test = None if evaluate is None else self._labelled(evaluate, _TEST)[0]
         known = {} if data.public_features else {_PUBLIC: self.X_public}
-        known |= {} if self.test is None else {_TEST: self.test.X}
+        known |= {} if self.test is None else {_TEST: self.test.rows}
         rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
         for place, role in enumerate(known):
@@ -367,21 +329,15 @@ class RunInputs:
     def for_fit(self) -> Json:
         """What a learner's fit takes: private records, public points, and what is learnt."""
         data, given = self._data, Json(X=self.private, y=None, X_public=self.X_public)
-        if isinstance(self.private, LabelledTable):
-            targets = self.private.targets
+        if isinstance(self.private, Block):
+            rows, targets, units = self.private
             y = object_array(self.classes)[targets] if self.classes else targets
-            given |= {"X": self.private.X, "y": y, "units": self.private.units}
-            given["unit_name"] = data.unit
+            given |= {"X": rows, "y": y, "units": units, "unit_name": data.unit}
         if data.public_features:
             given = {"X": self.X_public, "y": given["y"], "public_features": True}
         learnt = {"number": ("bounds", data.bounds), "labels": ("labels", data.target)}
         name, value = learnt.get(data.kind, ("classes", list(self.classes)))
         return {**given, name: value}
-
-    @property
-    def test_rows(self) -> tuple[FloatArray, AnyArray] | None:
-        """Points and targets of the test table."""
-        return None if self.test is None else (self.test.X, self.test.targets)
 
     @property
     def rarest_share(self) -> float | None:
@@ -407,14 +363,14 @@ class RunInputs:
 
     def _read_private(self, place: Path | str, vault: Path | None, rows: PrivateRows) -> Names:
         """Read the private table, add its rows, and return its columns."""
-        self.private: LabelledTable | StoredTable | None = None
+        self.private: Block | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
         if _goes_to_disk(place, self.n_columns):
             return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, _PRIVATE)
         self.private, units = table, table.units
         self.n_units = len(frame) if units is None else len(set(units))
-        rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
+        rows.add(table.rows, None if units is None else unit_numbers(units, len(frame)))
         _note_copies(frame, self._watch)
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
@@ -441,7 +397,7 @@ class RunInputs:
         )
         return columns
 
-    def _labelled(self, place: Path | str, role: str) -> tuple[LabelledTable, pd.DataFrame]:
+    def _labelled(self, place: Path | str, role: str) -> tuple[Block, pd.DataFrame]:
         """Return the private or the test table, encoded and as it was read."""
         data, schema, units = self._data, self.schema, None
         frame = read_table(place, role=role, encoding=data.encoding)
@@ -451,7 +407,7 @@ class RunInputs:
         self._keep_cells(role, TableCells.of(encoding))
         if role == _PRIVATE and data.unit is not None:
             units = unit_ids(frame, data.unit, role=role)
-        return LabelledTable(encoding.matrix, targets, units), frame
+        return Block(encoding.matrix, targets, units), frame
 
     def _keep_cells(self, role: str, cells: TableCells) -> None:
         """Keep which cells of a table could not be read, and refuse it if they are too many."""
@@ -695,7 +651,7 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
     if data.bounds is None:
         return
     low, high = data.bounds
-    assert isinstance(inputs.private, LabelledTable)
+    assert isinstance(inputs.private, Block)
     numbers = _numbers_of(inputs.private.targets)
     # exact counts of private targets: for the curator's eyes alone
     without, beyond = int(np.isnan(numbers).sum()), int(((numbers < low) | (numbers > high)).sum())
@@ -764,7 +720,10 @@ def read_to_disk(
     with _kept_whole(place, vault) as source:
         if vault is not None:
             public = schema, classes, data.unit
-            identity = _identity([source.digest(), data.encoding, data.target[0]], *public)
+            # of all that shapes the rows; private, as it depends on the files
+            named = [source.digest(), data.encoding, data.target[0], data.unit, list(classes)]
+            shaping = json.dumps([*named, schema.to_json()], default=str)
+            identity = hashlib.sha256(shaping.encode()).hexdigest()
             found = StoredTable.found(vault, *public, identity)
             if found is not None:
                 if beside is not None:
@@ -774,7 +733,7 @@ def read_to_disk(
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
             partition = KeyedHashPartition(1, partition_key(vault))
-        cells, units, columns = TableCells(), _UnitCount(), Names()
+        cells, marked, columns = TableCells(), np.zeros(_PLACES, dtype=np.bool_), Names()
         for frame in table_blocks(place, role=_PRIVATE, rows=_BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows
             if not columns:
@@ -788,13 +747,13 @@ def read_to_disk(
                 digests = partition.digests(
                     unit_ids(frame, data.unit, role=_PRIVATE, first_row=first)
                 )
-                units.add(digests)
+                marked[digests[:, 0] % np.uint64(_PLACES)] = True
             if beside is not None:
                 beside.add(schema.widen(rows), None if digests is None else digests[:, 0])
             if writer is not None:
                 writer.add(rows, index, digests)
             progress(cells.n_rows)
-        n_units = cells.n_rows if data.unit is None else units.estimate()
+        n_units = cells.n_rows if data.unit is None else _units_that_mark(marked)
         settle(cells)
         table = None
         if writer is not None:
@@ -808,12 +767,6 @@ def read_to_disk(
             )
             table = writer.finish(about)
     return table, n_units, columns
-
-
-def _identity(read: list[str], schema: Schema, classes: Values, unit: str | None) -> str:
-    """Return a digest of all that shapes the rows; private, as it depends on the files."""
-    named = [*read, unit, list(classes), schema.to_json()]
-    return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()
 
 
 @contextmanager
@@ -924,21 +877,11 @@ def store_table(
     return table
 
 
-class _UnitCount:
-    """About how many different units there are, in little memory (linear counting, Whang et al.
-    1990: a ten-thousandth off at 50 million)."""
-
-    def __init__(self) -> None:
-        self._marked = np.zeros(_PLACES, dtype=np.bool_)
-
-    def add(self, digests: UnsignedArray) -> None:
-        """Add units by their hashes, shape (n_rows, 2)."""
-        self._marked[digests[:, 0] % np.uint64(_PLACES)] = True
-
-    def estimate(self) -> int:
-        """Return the number of different units, about."""
-        empty = _PLACES - int(np.count_nonzero(self._marked))
-        return round(-_PLACES * math.log(max(1, empty) / _PLACES))
+def _units_that_mark(marked: BoolArray) -> int:
+    """Return about how many different units have marked these places, each one of them by its hash
+    (linear counting, Whang et al. 1990: a ten-thousandth off at 50 million)."""
+    empty = len(marked) - int(np.count_nonzero(marked))
+    return round(-len(marked) * math.log(max(1, empty) / len(marked)))
 
 
 def check_tables(spec: RunSpec, watch: Watch | None = None) -> Json:
@@ -977,7 +920,7 @@ def check_tables(spec: RunSpec, watch: Watch | None = None) -> Json:
     # ids that repeat are a question to a run, which would not go on without an answer
     asked = [one.text[:1].upper() + one.text[1:] for one in cautions_of_ids(inputs.repeating_ids)]
     table, counts = inputs.private, dict[str, int]()
-    if inputs.classes and isinstance(table, LabelledTable):
+    if inputs.classes and isinstance(table, Block):
         found = np.bincount(table.targets, minlength=len(inputs.classes))
         counts = dict(zip(map(str, inputs.classes), found.tolist(), strict=True))
     private, public = inputs.cells[_PRIVATE], inputs.cells[_PUBLIC]

@@ -21,7 +21,7 @@ from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.learners.table import PrivateRows
+from secretballot.learners.table import STOPS, PrivateRows
 from secretballot.report.certificate_models import CERTIFICATE_FILE, total_price
 from secretballot.report.metrics import (
     AnyMetrics,
@@ -35,14 +35,7 @@ from secretballot.report.verification import read_certificate, verify_certificat
 from secretballot.runs.folder import SPEC_FILE, check_new_file
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.runs.tables import (
-    STOPS,
-    TableCells,
-    declared_names,
-    misfits,
-    note_odd_cells,
-    targets_of,
-)
+from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
 
 STUDENT, _SCHEMA = "student.onnx", "schema.json"
 
@@ -166,8 +159,12 @@ def evaluate(
         If a file cannot be read, or the students are of different classes; if the table holds rows
         of the private file of a run that is given by its folder: the figures would be private.
     """
-    certificate_in = _certificate_of if just_made else verified_certificate
-    certificates = [certificate_in(path) for path in releases]
+    certificates = [
+        read_certificate(release_of(path) / CERTIFICATE_FILE)
+        if just_made
+        else verified_certificate(path)
+        for path in releases
+    ]
     named = DataSpec.of_tree({"encoding": encoding}).encoding
     frame = read_table(table, role=_ROLE, encoding=named)
     students = [_read_student(path) for path in releases]
@@ -186,9 +183,9 @@ def evaluate(
         cautions += [] if just_made else _cautions_of_private_rows(path, schema, table, encoded)
         worst = misfits(schema, TableCells.of(encoded))[:1]
         cautions += [
-            f"Column {shown(one.column.name)} of the {_ROLE}: {one.words}."
-            for one in worst
-            if one.share > STOPS
+            f"Column {shown(column.name)} of the {_ROLE}: {words}."
+            for column, share, words in worst
+            if share > STOPS
         ]
         X, less_first = encoded.matrix, dict[str, PairedDifference]()
         right = answers_of_student(student, X, classes) == truth if classes else None
@@ -277,11 +274,6 @@ def verified_certificate(path: Path) -> Json:
             f"The release {shown(str(path))} does not verify: {failed.name}: {failed.detail}"
         )
     return dict(verification.certificate)
-
-
-def _certificate_of(path: Path) -> Json:
-    """Return the certificate of a release, as it is."""
-    return read_certificate(release_of(path) / CERTIFICATE_FILE)
 
 
 _PREDICTED = "table"

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from secretballot._typing import Names
 from secretballot._validation import check_name, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
@@ -73,7 +74,7 @@ class ApiKey(Model):
 
     id: str
     role: Role
-    datasets: Annotated[tuple[str, ...], Field(min_length=1)]
+    datasets: Annotated[Names, Field(min_length=1)]
     owner: str = ""
     quota: Annotated[int, Field(ge=0, strict=True)] | None = None
     made_at: str

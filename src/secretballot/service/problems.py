@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from secretballot._typing import Json
-from secretballot._validation import plain_line, shown_defect
+from secretballot._validation import kind_and_line, plain_line
 from secretballot.exceptions import (
     BudgetError,
     DataError,
@@ -89,8 +89,7 @@ def log_trouble(error: BaseException, about: str) -> None:
     """Log an error: its type, the innermost of our own lines in its traceback, and its message
     where that is ours; any other may quote a private cell."""
     ours = isinstance(error, SecretBallotError | ProblemError)
-    said = f": {error}" if ours else ""
-    text = plain_line(f"{about}: {shown_defect(error)}{said}")
+    text = plain_line(f"{about}: {kind_and_line(error)}{f': {error}' if ours else ''}")
     # handed on without asking whether logging is disabled: it is for all threads while a teacher
     # votes, and this line would be lost
     _LOG.handle(_LOG.makeRecord(_LOG.name, logging.ERROR, "", 0, text, (), None))

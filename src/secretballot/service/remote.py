@@ -4,7 +4,6 @@ time."""
 import base64
 import contextlib
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,19 +13,19 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pandas as pd
 
-from secretballot._typing import Json, JsonView
-from secretballot._validation import check_name, check_positive, plain_line, require_extra, shown
+from secretballot._typing import Json, JsonView, Place
+from secretballot._validation import (
+    check_name,
+    check_positive,
+    plain_line,
+    refusal,
+    require_extra,
+    shown,
+)
 from secretballot.accounting import PrivacyBudget
 from secretballot.data.reading import read_table
-from secretballot.exceptions import (
-    BudgetError,
-    DataError,
-    LedgerError,
-    Parameter,
-    ParameterError,
-    ServiceError,
-)
-from secretballot.learners.inputs import as_matrix, single_point
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ServiceError
+from secretballot.learners.inputs import as_matrix, object_array, single_point
 from secretballot.learners.session import SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.runs.folder import write_files
@@ -89,12 +88,10 @@ def connect(
     check_name("url", url, longest=2000)
     if not (isinstance(key, str) and key.strip().isascii() and key.strip().isprintable()):
         # the key itself is never shown
-        raise ParameterError(Parameter("key"), " is no key; give the one line that was printed.")
+        raise refusal("key", " is no key; give the one line that was printed.")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ParameterError(
-            Parameter("url"), f" is {shown(url)}; give one that begins with http:// or https://."
-        )
+        raise refusal("url", f" is {shown(url)}; give one that begins with http:// or https://.")
     client = _client_of(url, key, check_positive("timeout", timeout))
     try:
         address = _chosen_address(_fetched(client, "/v1/datasets"), dataset, session)
@@ -169,7 +166,7 @@ class RemoteSession:
         """Let go of the connections; the session there goes on."""
         self._client.close()
 
-    def save_certificate(self, folder: str | os.PathLike[str]) -> str | None:
+    def save_certificate(self, folder: Place) -> str | None:
         """Write the certificate of all answers so far into a folder, and the service's signature
         beside it, for ``secretballot verify``.
 
@@ -240,8 +237,7 @@ class RemoteSession:
         given = np.array([answer["given"] for answer in answers], dtype=np.bool_)
         if refusal is not None and not given.any():
             raise refusal
-        labels = np.full(len(answers), None, dtype=object)
-        labels[:] = [answer["label"] for answer in answers]
+        labels = object_array([answer["label"] for answer in answers])
         answered = np.array([label is not None for label in labels], dtype=np.bool_)
         return SessionAnswers(labels, answered, given, self._noisy_counts(answers), left)
 
@@ -300,9 +296,7 @@ def _chosen_address(document: JsonView, dataset: str | None, session: str | None
     name = next(iter(sessions)) if dataset is None and len(sessions) == 1 else dataset
     if name not in sessions:
         names = ", ".join(map(shown, sessions)) or "none"
-        raise ParameterError(
-            Parameter("dataset"), f" is {shown(dataset)}; name one that the key may use: {names}."
-        )
+        raise refusal("dataset", f" is {shown(dataset)}; name one that the key may use: {names}.")
     chosen = sessions[name][0] if session is None else session
     return f"/v1/datasets/{quote(name)}/sessions/{quote(chosen, safe='')}"
 
@@ -355,7 +349,7 @@ def _response(client: Any, path: str, points: Any = None) -> Any:
     BudgetError, DataError, LedgerError, ServiceError
         By the kind of problem.
     """
-    given: dict[str, Any] = {"method": "GET", "url": path}
+    given: Json = {"method": "GET", "url": path}
     if points is not None:
         given |= {"method": "POST", "content": _body_of(points)}
         given["headers"] = {"Content-Type": "application/json"}

@@ -280,7 +280,7 @@ class ServedSession:
             f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
             " is closed; stored answers stay free.",
         )
-        found = [_rows_of(answers, rows) for rows in parts]
+        found = [answers.where(rows) for rows in parts]
         return [
             refused.get(place) or (part if part.given.any() else spent)
             for place, part in enumerate(found)
@@ -433,12 +433,6 @@ def _encoded_points(points: Any, schema: Schema) -> Any:
                 " the schema says, or null.",
             )
     return found.matrix
-
-
-def _rows_of(answers: SessionAnswers, rows: slice) -> SessionAnswers:
-    counts = None if answers.noisy_counts is None else answers.noisy_counts[rows]
-    given = (answers.labels[rows], answers.answered[rows], answers.given[rows])
-    return SessionAnswers(*given, counts, answers.left)
 
 
 def _joined_tables(tables: Sequence[Any]) -> Any:
