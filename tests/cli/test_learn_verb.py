@@ -272,8 +272,7 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(files, monkeypatch,
         assert moments(files).exit_code == 130
     ledger = Ledger.open_existing(files / "private.csv.ledger")
     assert ledger.spent().epsilon == 2.0
-    document = document_of(moments(files, *QUIET))
-    assert document["resumed"]
+    assert document_of(moments(files, *QUIET))["resumed"]
     sums = certificate_in(files / "out")["released"]["values"]
     # behind a mark and two numbers
     assert [np.frombuffer(one[32:], "<i8").tolist() for one in drawn] == sums[:stage]

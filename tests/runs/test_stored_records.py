@@ -154,8 +154,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
         assert (tmp_path / "out" / "vault" / "table").exists()
     # the table lies there whole: its rows are not read again
     monkeypatch.setattr("secretballot.runs.tables.table_blocks", die)
-    made = run(spec)
-    assert made.resumed
+    assert run(spec).resumed
     assert not (tmp_path / "out" / "vault" / "table").exists()
 
 

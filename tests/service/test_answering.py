@@ -51,8 +51,7 @@ def test_questions_that_come_together_are_answered_in_one_transaction(place):
     assert stored.labels.tolist() == [one.json()["answers"][0]["label"] for one in found]
     assert session.left == 0
     # the ledger remembers who came first, and that is all that decides the order
-    transcript = session.transcript()
-    assert len(transcript.queries) == QUERIES
+    assert len(session.transcript().queries) == QUERIES
     assert place.ledger.head()[0] == before + QUERIES
 
 
