@@ -626,7 +626,9 @@ def _check_moments(document: Json) -> None:
     )
     weights, columns = coordinates - len(marks), _columns_of(document)
     require(weights > 0 and weights % columns == 0, "The coordinates fit no columns.")
-    _check_lists(public["weights"], stages, weights, "weights")
+    # there may be one more model, which no stage follows
+    models = stages + (len(public["weights"]) > stages)
+    _check_lists(public["weights"], models, weights, "weights")
     _check_lists(public["scales"], stages, weights // columns, "scales")
     if "start" in public:
         _check_lists([public["start"]["weights"]], 1, weights, "weights of the start")

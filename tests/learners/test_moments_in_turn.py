@@ -253,6 +253,7 @@ def test_the_last_weights_correct_what_trees_smoothed_and_are_no_model_by_themse
     learner = sb.RecordMomentsClassifier(TableBasis(n_bins=4), epsilon=2.0, delta=1e-5)
     model = learner.fit(X[:8000], y[:8000], X_public=X[8000:10_000], classes=[0, 1])
     last = model.student_
+    assert len(model.certificate_["public"]["weights"]) == 4 + 1
     alone = sb.MomentsStudent(last.basis, last.weights, [0, 1])
     assert model.score(X[10_000:], y[10_000:]) > 0.8
     assert not np.array_equal(alone.predict(X[10_000:]), model.predict(X[10_000:]))

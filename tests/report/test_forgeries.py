@@ -238,6 +238,7 @@ TOGETHER = {
             for name in ("weights", "residual_units", "covered_only", "scales")
         ],
     ],
+    "more models": lambda d: [("public.weights", 3 * d["public"].get("weights", []))],
     "longer vectors": lambda d: [
         (place, 4 * d["shape"].get("squared_sensitivity", 1))
         for place in ("shape.squared_sensitivity", "events.0.squared_sensitivity")

@@ -122,9 +122,8 @@ def stage(fit, points, targets, sigma):
     """Return the fit after a stage with noise."""
     sums = exact_sums(points, targets, fit)
     noise = np.rint(np.random.default_rng(1).normal(0, sigma, sums.shape)).astype(np.int64)
-    scales = np.ones(points.shape[1])
-    n = float(len(points))
-    return fit.after(ReleasedMoments(sums + noise, sigma, RESIDUAL_UNIT, n, scales))
+    scales, n = np.ones(points.shape[1]), float(len(points))
+    return fit.after(ReleasedMoments(sums + noise, sigma, RESIDUAL_UNIT, n, scales, fit.predicted))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,8 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records():
         fit = MomentFit.start(pool, classes_link(2))
         for _ in range(n_stages):
             sums = exact_sums(records, labels, fit)
-            fit = fit.after(ReleasedMoments(sums, 1.0, RESIDUAL_UNIT, 20_000.0, np.ones(len(sums))))
+            own = np.ones(len(sums)), fit.predicted
+            fit = fit.after(ReleasedMoments(sums, 1.0, RESIDUAL_UNIT, 20_000.0, *own))
         losses = [
             np.mean(np.logaddexp(0, logits) - labels[:, 0] * logits)
             for logits in (phi @ fit.weights[:, 0], phi @ plain.coef_[0])

@@ -14,9 +14,9 @@ from secretballot._typing import BoolArray, IntArray
 
 _N_TREES = 32
 #: Splits from the root to a leaf, at most.
-DEPTH = 8
+DEPTH = 10
 #: Public points of a leaf, at least.
-LEAST_POINTS = 4
+LEAST_POINTS = 2
 #: Share of the cells that are tried at every split, one threshold each.
 _TRIED = 0.5
 #: Bits that are cut off what is predicted before squares are compared.

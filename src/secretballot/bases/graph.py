@@ -1,5 +1,6 @@
 """A public basis for vectors that lie in groups: smooth functions on the public points' graph."""
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -117,13 +118,11 @@ class GraphBasis(VectorBasis):
         self._farthest = int(np.quantile(distances, 0.999, method="higher"))
         self.uncovered_share_ = min(1.0, 0.001 + 2 / (len(numbers) + 1))
         means = modes[nearest].mean(axis=1)
-        kept = means.var(axis=0) > NO_VARIANCE * max(float(modes.var()), NO_VARIANCE)
-        modes, means, eigenvalues = modes[:, kept], means[:, kept], eigenvalues[kept]
-        if not kept.any():
+        spread = float(means.var(axis=0).sum())
+        if not spread > NO_VARIANCE * max(float(modes.var()), NO_VARIANCE):
             raise DataError("The public points are too few or all alike; no direction is left.")
         # public points have a root mean square length of one
-        length = np.sqrt(np.sum(means.var(axis=0)))
-        unit = UNIT * (1 << FINER_BITS) / (length * self.n_nearest)
+        unit = UNIT * (1 << FINER_BITS) / (math.sqrt(spread) * self.n_nearest)
         values = np.rint(modes * unit).astype(np.int64)
         sums = values[nearest].sum(axis=1)
         offset = np.rint(sums.mean(axis=0)).astype(np.int64)

@@ -37,9 +37,11 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     alone decide, and never the rows. Otherwise the products are those of integers, of which sums
     beyond 2^63 wrap around alike in any order.
     """
-    if not _exact_in_floats(weights, largest):
+    wide = weights.astype(np.float64)
+    longest = np.abs(wide).sum(axis=0).max(initial=0.0)
+    if not longest * largest < _EXACT / 2:
         return np.asarray(rows.astype(np.int64) @ weights)
-    floats, wide = rows.astype(np.float64, copy=False), weights.astype(np.float64)
+    floats = rows.astype(np.float64, copy=False)
     if isinstance(rows, np.ndarray):
         products: IntArray = (floats @ wide).astype(np.int64)
         return products
@@ -48,15 +50,6 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
         part = slice(start, start + _COLUMNS)
         found[:, part] = floats @ np.ascontiguousarray(wide[:, part])
     return found
-
-
-def _exact_in_floats(weights: IntArray, largest: int) -> bool:
-    """Return whether no sum over numbers up to `largest` times weights can come near 2^53.
-
-    `weights` is an array of int64 of shape (n_inputs, n_outputs).
-    """
-    longest = np.abs(weights.astype(np.float64)).sum(axis=0).max(initial=0.0)
-    return bool(longest * largest < _EXACT / 2)
 
 
 #: Integers for 1.0 in the coordinates that come out.
@@ -223,9 +216,13 @@ class LinearModel(ABC):
         return cls(scaled.astype(np.int64), before)
 
     @abstractmethod
+    def at(self, logits: IntArray) -> IntArray:
+        """Return what is predicted where `logits` returns these, each row by itself, in units of
+        1 / `PROBABILITY_UNIT`: int64 of the same shape."""
+
     def predictions(self, rows: IntArray) -> IntArray:
-        """Return what is predicted, in units of 1 / `PROBABILITY_UNIT`, int64 of shape (n_rows,
-        n_columns)."""
+        """Return what is predicted, as `at` does, of shape (n_rows, n_columns)."""
+        return self.at(self.logits(rows))
 
     def logits_of(self, predicted: IntArray) -> IntArray:
         """Return the logits of probabilities, in units of 1 / (`UNIT` `WEIGHT_UNIT`), of the same
@@ -320,9 +317,9 @@ class IntegerModel(LinearModel):
     """The softmax of linear functions: one column for each class, or one for two classes, whose
     first has logit 0."""
 
-    def predictions(self, rows: IntArray) -> IntArray:
+    def at(self, logits: IntArray) -> IntArray:
         """Return probabilities as `LinearModel` does: of two classes that of the second alone."""
-        return self.probabilities(rows)[:, -self.weights.shape[1] :]
+        return _of_classes(logits)[:, -logits.shape[1] :]
 
     def probabilities(self, rows: IntArray) -> IntArray:
         """Return probabilities of all classes, an array of int64 of shape (n_rows, n_classes).
@@ -332,10 +329,7 @@ class IntegerModel(LinearModel):
         Sums are of integers and exact; what follows looks at one row alone, in integers and a
         table. So a row's probabilities are the same whatever is beside it, to the last bit.
         """
-        logits = self.logits(rows)
-        if logits.shape[1] == 1:
-            logits = np.hstack([np.zeros_like(logits), logits])
-        return _shares_of(logits)
+        return _of_classes(self.logits(rows))
 
     def labels(self, rows: IntArray) -> IntArray:
         """Return the index of the most probable class of each row, the first of equal ones: int64
@@ -350,21 +344,26 @@ class IntegerModel(LinearModel):
 class IntegerLine(LinearModel):
     """Linear functions around one half, cut to lie between 0 and 1."""
 
-    def predictions(self, rows: IntArray) -> IntArray:
-        """Return predictions as `LinearModel` does, int64 of shape (n_rows, n_columns)."""
-        sums = self.logits(rows) >> LINE_SHIFT
-        cut: IntArray = np.clip(sums + PROBABILITY_UNIT // 2, 0, PROBABILITY_UNIT)
+    def at(self, logits: IntArray) -> IntArray:
+        """Return predictions as `LinearModel` does."""
+        cut: IntArray = np.clip((logits >> LINE_SHIFT) + PROBABILITY_UNIT // 2, 0, PROBABILITY_UNIT)
         return cut
 
 
 class IntegerLabels(LinearModel):
     """Probabilities of labels that may each be there or not: one logistic function for each."""
 
-    def predictions(self, rows: IntArray) -> IntArray:
-        """Return probabilities as `LinearModel` does, int64 of shape (n_rows, n_columns)."""
-        logits = self.logits(rows)
+    def at(self, logits: IntArray) -> IntArray:
+        """Return probabilities as `LinearModel` does."""
         both = np.stack([np.zeros_like(logits), logits], axis=2)
         return _shares_of(both)[:, :, 1]
+
+
+def _of_classes(logits: IntArray) -> IntArray:
+    """Return the probabilities of all classes, of which the first of two has logit 0."""
+    if logits.shape[1] == 1:
+        logits = np.hstack([np.zeros_like(logits), logits])
+    return _shares_of(logits)
 
 
 def _shares_of(logits: IntArray) -> IntArray:
@@ -389,6 +388,7 @@ def model_of_stages(
     ----------
     kind : type of LinearModel
     weights : sequence of ndarrays of int64, shape (n_coordinates, n_columns)
+        Of all stages, and what corrects the last model where it was smoothed once more.
     covered_only : sequence of bool
         Where a stage asks other records than the one before it, it begins anew.
     pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
@@ -396,7 +396,7 @@ def model_of_stages(
     """
     model = kind(weights[0])
     for stage, own in enumerate(weights[1:], 1):
-        goes_on = covered_only[stage] == covered_only[stage - 1]
+        goes_on = stage == len(covered_only) or covered_only[stage] == covered_only[stage - 1]
         # numbers are not smoothed, and a basis without cells has nothing to smooth by
         smooths = goes_on and len(levels) and kind is not IntegerLine
         model = kind(own, Smoothed.of(model, pool, levels, stage) if smooths else None)

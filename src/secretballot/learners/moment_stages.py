@@ -8,7 +8,7 @@ post-processing, and costs nothing."""
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -254,6 +254,8 @@ def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | No
 N_STAGES = 4
 #: Integers for 1.0 in a residual of the first stage, unless a bound were too long for that.
 RESIDUAL_UNIT = 2**10
+#: Precision of the weights that correct a model smoothed after all stages, over that of the first.
+_SMOOTHED_ONCE_MORE = 10.0
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
 CLIPPED = 0.37
 #: The bound of one record's classes, over what CLIPPED says: a shorter one has less noise, and the
@@ -325,19 +327,22 @@ class State(NamedTuple):
     Attributes
     ----------
     fit : MomentFit
-        The model of all sums so far.
+        The model of all sums so far; after the last stage smoothed once more where trees smooth.
     base : MomentFit
         The one that the next stage starts from, whose misses it asks for.
     covered_only : bool
         Whether the next stage leaves out the records that the pool does not cover.
     scales : ndarray of int64, shape (n_coordinates,)
         What the next stage multiplies coordinates by, as for `Residuals`.
+    released : tuple of ReleasedMoments
+        What the stages released about the same records, for trees to smooth and all to correct.
     """
 
     fit: MomentFit
     base: MomentFit
     covered_only: bool
     scales: IntArray
+    released: tuple[ReleasedMoments, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -508,14 +513,13 @@ class MomentStages:
         # A few records with values that the pool lacks are as good as others in their other
         # columns. Once they are more than chance explains they would move the model for all, and
         # are left out from then on.
-        poor = len(sums) > 0 and bool(self.marks) and self.counted(sums)[0].is_poor
+        seen = self.counted(sums) if self.marks and len(sums) else None
+        poor = seen is not None and seen[0].is_poor
         alike, n_records = np.full(self.n_coordinates, SCALE_UNIT), float(self.n_records or 0)
         before = self.after(sums[:-1]) if len(stages) else State(nothing, nothing, poor, alike)
         only = before.covered_only or poor
-        if self.marks and len(sums):
-            coverage, n_records = self.counted(sums)
-            if before.covered_only:
-                n_records *= 1 - coverage.uncovered
+        if seen is not None:
+            n_records = seen[1] * (1 - before.covered_only * seen[0].uncovered)
         n_records = max(n_records, 1.0)
         if not len(stages):
             scales = self._scales_from(nothing, n_records, 0) if len(sums) else alike
@@ -526,16 +530,22 @@ class MomentStages:
         # a person's records are shortened together
         alone = self.guarantee.unit == "record"
         bound = self._rest / (UNIT * unit) if alone else None
-        released = ReleasedMoments(moments, self.sigma, unit, n_records, scales, bound)
-        fit = before.base.after(released)
+        own = before.base.predicted
+        released = ReleasedMoments(moments, self.sigma, unit, n_records, scales, own, bound)
+        fit, known = before.base.after(released), (*before.released, released)
         if only != before.covered_only:
             # sums over other records than from now on would pull the model to where those were
             return State(fit, nothing, only, alike)
-        if len(stages) == len(self.units) or self.target.bounds is not None:
-            # numbers lose by trees on as many tables as they gain (docs/measurements.md)
+        is_last, smooths = len(stages) == len(self.units), len(self.levels) and self.counts is None
+        # numbers lose by trees on as many tables as they gain (docs/measurements.md)
+        if self.target.bounds is not None or (is_last and not smooths):
             return State(fit, fit, only, alike)
         base = fit.smoothed(self.levels, len(stages))
-        return State(fit, base, only, self._scales_from(base, n_records, len(stages)))
+        if not is_last:
+            return State(fit, base, only, self._scales_from(base, n_records, len(stages)), known)
+        # what this smoothing changed is corrected by all sums once more
+        last = replace(base, precision=_SMOOTHED_ONCE_MORE * nothing.precision, is_start=True)
+        return State(reduce(MomentFit.after, known, last), base, only, alike, known)
 
     def _scales_from(self, base: MomentFit, n_records: float, stage: int) -> IntArray:
         """Return what a stage, by its number from 0, multiplies coordinates by."""
@@ -586,6 +596,9 @@ class MomentStages:
         (n_public,), or none where none are predicted."""
         states = [self.after(sums[:n]) for n in range(self.counts_first, len(sums) + 1)]
         models = [state.fit.model for state in states[1:]]
+        before = models[-1].before
+        if states[-1].released and before is not None:
+            models.insert(-1, before.model)
         outcome: Json = {
             "covered_only": [one.covered_only for one in states[:-1]],
             "scales": [one.scales.tolist() for one in states[:-1]],

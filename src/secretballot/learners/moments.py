@@ -165,7 +165,7 @@ def _widest_outcome(stages: MomentStages) -> Json:
     """Return what sums come to, as long as any."""
     n_stages, width = len(stages.units), stages.shape.coordinates - len(stages.marks)
     widest: Json = {
-        "weights": [[-LARGEST_WEIGHT] * width] * n_stages,
+        "weights": [[-LARGEST_WEIGHT] * width] * (n_stages + 1),
         "covered_only": [False] * n_stages,
         "scales": [[LARGEST_SCALE] * stages.n_coordinates] * n_stages,
     }

@@ -392,11 +392,13 @@ class _Sums(Settings):
             "The sums count other records than may be counted, or by too large marks.",
         )
         n_weights = shape.coordinates - len(self.marks)
-        of_each = self.covered_only, self.residual_units, self.weights, self.scales
+        of_each = self.covered_only, self.residual_units, self.scales
         more = [] if start is None else [start.weights]
         require(
             n_weights > 0
             and {len(one) for one in of_each} == {n_stages}
+            # there may be one more model, which no stage follows
+            and len(self.weights) in (n_stages, n_stages + 1)
             and all(len(one) * n_columns == n_weights for one in self.scales)
             and all(len(one) == n_weights for one in [*self.weights, *more]),
             "The settings are not one for each stage, coordinate and column.",

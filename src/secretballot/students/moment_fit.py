@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import diags_array
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.integer_model import (
@@ -264,12 +264,10 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(start.shape)
         logits = asked.before + points @ w
-        logs = log_softmax(logits, axis=1)
-        # log sum exp of a row is its first logit less that logit's log share
-        normaliser = (counts[:, 0] * (logits[:, 0] - logs[:, 0])).mean()
+        normaliser = (counts[:, 0] * logsumexp(logits, axis=1)).mean()
         moved = w - start
         value = normaliser - np.sum(w * asked.target) + np.sum(penalty * moved**2) / 2
-        met = points.T @ (counts * np.exp(logs)) / len(points)
+        met = points.T @ (counts * softmax(logits, axis=1)) / len(points)
         return float(value), (met - asked.target + penalty * moved).ravel()
 
     def step_from(flat: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -304,8 +302,8 @@ _COUNTED_PRIOR = 1.0
 _REFINEMENTS = 2
 #: Least curvature, over the assumed one: a model may be sure of every point.
 _FLATTEST = 1e-3
-#: How often shares of a stage's length are divided anew, and the least share of a coordinate.
-SHARED_AGAIN, LEAST_SHARE = 2, 1e-7
+#: Least share of a stage's length that a coordinate has, and least mean of its squares.
+LEAST_SHARE, _LEAST_SQUARE = 1e-7, 1e-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,6 +322,8 @@ class ReleasedMoments:
         What stands for the number of records: public, or released with noise.
     scales : ndarray of float64, shape (n_coordinates,)
         What coordinates were multiplied by.
+    predicted : ndarray of float64, shape (n_public, n_columns)
+        What the stage took off the targets, on the pool.
     bound : float, optional
         To which each record's vector was shortened, in units of a coordinate times a residual;
         none where a record alone was not.
@@ -334,6 +334,7 @@ class ReleasedMoments:
     unit: int
     n_records: float
     scales: FloatArray
+    predicted: FloatArray
     bound: float | None = None
 
 
@@ -457,38 +458,28 @@ class MomentFit:
         clipped : float
             Share of the points that are cut; their shortest is as long as it was without scales.
         """
-        points = self.points
-        squares, predicted = points**2, self.predicted
-        second, longest = squares.mean(axis=0), np.linalg.norm(points, axis=1)
-        slopes, variances = self.link.spreads(predicted)
-        least = _FLATTEST * self.link.slope * second
-        curvature = np.maximum(_mean_product(squares, slopes), least)
+        points, link = self.points, self.link
+        squares, longest = points**2, np.linalg.norm(points, axis=1)
+        # a coordinate may be 0 at all points
+        second = np.maximum(squares.mean(axis=0), _LEAST_SQUARE)
+        slopes, variances = link.spreads(self.predicted)
+        curvature = np.maximum(_mean_product(squares, slopes), _FLATTEST * link.slope * second)
         sampled = self._sampling_variance(squares, variances, _CHANGED * variances, n_records)
-        alike = shares = second / second.sum()
-
-        def scaled(shares: FloatArray) -> tuple[FloatArray, float]:
-            """Return scales of these shares, as long at the quantile as points without scales, and
-            what they were multiplied by for that."""
-            # a coordinate may be 0 at all points
-            found = np.sqrt(shares / np.maximum(second, np.finfo(float).tiny))
-            lengths = np.linalg.norm(points * found, axis=1)
-            factor = np.quantile(longest, 1 - clipped) / np.quantile(lengths, 1 - clipped)
-            return found * factor, float(factor)
-
-        for _ in range(SHARED_AGAIN):
-            factor = scaled(shares)[1]
-            filled = _filled(curvature, self.precision, second * (noise / factor) ** 2, sampled)
-            shares = np.maximum((alike + filled) / 2, LEAST_SHARE)
-            shares /= shares.sum()
-        return scaled(shares)[0]
+        alike = second / second.sum()
+        filled = _filled(curvature, self.precision, alike * noise**2, sampled)
+        found: FloatArray = np.sqrt(np.maximum((alike + filled) / 2, LEAST_SHARE) / second)
+        # as long at the quantile as points without scales
+        lengths = np.linalg.norm(points * found, axis=1)
+        found *= np.quantile(longest, 1 - clipped) / np.quantile(lengths, 1 - clipped)
+        return found
 
     def after(self, released: ReleasedMoments) -> "MomentFit":
-        """Return the model after one more stage.
+        """Return the model after one more stage, or once more after one before.
 
-        Its moments on the pool meet the target, which is the released moment plus what the model so
-        far has on the pool; but for the penalties, by which it stays where it was.
+        Its moments on the pool meet the target, which is the released moment plus what the stage
+        predicted on the pool; but for the penalties, by which it stays where it was.
         """
-        points, predicted = self.points, self.predicted
+        points, predicted = self.points, released.predicted
         link, squares, counts = self.link, points**2, self.counts[:, None]
         # by how much the moments at each point answer to a prediction
         known = counts * predicted
@@ -502,13 +493,12 @@ class MomentFit:
             moments = moments - moments.mean(axis=1, keepdims=True)
             noise *= 1 - 1 / link.n_columns
         target = moments + points.T @ known / len(points)
-        # from assumed figures first; then from the model that was found
-        slopes = np.full(predicted.shape, link.slope)
-        variances = np.full(predicted.shape, link.variance)
+        # from what was predicted first; then from the model that was found
+        slopes, variances = link.spreads(predicted)
         changes = _CHANGED * variances
-        added = np.zeros_like(predicted)
-        if self.before is not None:
-            added = self.before.logits(self.pool) / (UNIT * WEIGHT_UNIT)
+        nothing = np.zeros(predicted.shape, dtype=np.int64)
+        before = nothing if self.before is None else self.before.logits(self.pool)
+        added = before / (UNIT * WEIGHT_UNIT)
         for _ in range(1 + _REFINEMENTS):
             least = _FLATTEST * link.slope * _mean_product(squares, counts)
             curvature = np.maximum(_mean_product(squares, counts * slopes), least)
@@ -519,7 +509,8 @@ class MomentFit:
             weights = link.weights_of(
                 MomentEquations(points, counts, target, penalty, self.weights, added)
             )
-            now = replace(self, weights=weights).predicted
+            alone = link.model_of.of(weights)
+            now = alone.at(alone.logits(self.pool) + before) / PROBABILITY_UNIT
             slopes, variances = link.spreads(now)
             changes = (now - predicted) ** 2
         precision = self.precision + curvature**2 / uncertain
@@ -552,12 +543,10 @@ def _filled(
 
     All have the shape (n_coordinates,).
     """
-    root = np.sqrt(curvature**3 * noise)
-    known = precision * noise
+    root, known = np.sqrt(curvature**3 * noise), precision * noise
     each = precision * sampled + curvature**2
-    low, high = 1e-30, 1e30
-    while high > low * (1 + 1e-9):
-        middle = np.sqrt(low * high)
-        shares: FloatArray = np.maximum(0.0, (root / middle - known) / each)
-        low, high = (middle, high) if shares.sum() > 1 else (low, middle)
-    return shares / max(float(shares.sum()), np.finfo(float).tiny)
+    # of those that get something the level is that at which they get all, which is the lowest
+    order = np.argsort(known / root)
+    wanted, granted = np.cumsum((known / each)[order]), np.cumsum((root / each)[order])
+    level = np.min((1 + wanted) / granted)
+    return np.maximum(0.0, (root * level - known) / each)
