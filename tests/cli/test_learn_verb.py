@@ -134,8 +134,7 @@ def test_few_records_are_for_the_curator_alone(files):
     refused = invoke(*words)
     assert refused.exit_code == 2
     assert "--confirm records" in refused.stderr
-    dry = invoke(*words, "--dry-run")
-    assert json.loads(dry.stdout)["asks"] == []
+    assert json.loads(invoke(*words, "--dry-run").stdout)["asks"] == []
     plain = invoke(*words[:-1], "--dry-run")
     assert "would ask  curator only, the private records are fewer" in plain.stdout
     done = invoke(*words, "--confirm", "records")

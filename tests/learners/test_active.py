@@ -122,8 +122,7 @@ def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path):
     assert sb.verify_certificate(second.certificate_).ok
     assert place["ledger"].history()[0].state == "committed"
     assert place["ledger"].spent().epsilon == 1.0
-    third = fitted(learner(), **place)
-    assert third.released_ == second.released_
+    assert fitted(learner(), **place).released_ == second.released_
     with pytest.raises(sb.ParameterError, match="by another strategy"):
         fitted(learner(strategy=Listed([np.arange(2)])), **place)
 
