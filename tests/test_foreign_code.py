@@ -3,6 +3,8 @@ vote. Code that fails at one private record moves no other."""
 
 import errno
 import pickle
+import signal
+import sys
 import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
 from concurrent.futures.process import BrokenProcessPool
@@ -207,8 +209,9 @@ OF_ROWS = {
     **{name: MACHINE[name] for name in ("files", "stack", "card")},
     "memory": lambda: np.ones(2**46),  # more than any machine has
     "interrupt": KeyboardInterrupt,
+    "signal": lambda: signal.raise_signal(signal.SIGUSR1),
 }
-OF_MACHINE = sorted({*OF_ROWS} - {"interrupt"})
+OF_MACHINE = sorted({*OF_ROWS} - {"interrupt", "signal"})
 
 
 class Foreign(BaseEstimator):
@@ -274,10 +277,12 @@ def test_what_the_machine_fails_at_at_one_record_ends_the_run_unpaid(way, error)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_interruption_passes_through(way):
-    ledger = account()
-    with pytest.raises(KeyboardInterrupt):
-        way({"error": "interrupt"}, ODD, ledger)
+@pytest.mark.parametrize("error", ["interrupt", "signal"])
+def test_an_interruption_passes_through(way, error):
+    ledger, before = account(), signal.signal(signal.SIGUSR1, lambda *_: sys.exit("told"))
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        way({"error": error}, ODD, ledger)
+    signal.signal(signal.SIGUSR1, before)
     assert ledger.spent().epsilon == 0
 
 

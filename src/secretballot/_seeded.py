@@ -11,8 +11,10 @@ import contextlib
 import locale
 import os
 import random
+import signal
 import sys
 import threading
+import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -99,7 +101,8 @@ def own_global_states(seed: int) -> Iterator[None]:
     Raises
     ------
     RuntimeError
-        In the place of `SystemExit`: foreign code that would end the program has failed.
+        In the place of a `SystemExit` that no handler of a signal raised: foreign code that would
+        end the program has failed.
     """
     with (
         ALONE,
@@ -113,7 +116,17 @@ def own_global_states(seed: int) -> Iterator[None]:
         try:
             yield
         except SystemExit as error:
+            if is_of_handler(error):
+                raise
             raise RuntimeError("it would end the program by sys.exit") from error
+
+
+def is_of_handler(error: BaseException) -> bool:
+    """Return whether a handler of a signal raised an error: whoever sent the signal ends the
+    program, and no foreign code has failed."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = [getattr(handler, "__code__", None) for handler in handlers]
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def seed_generators(seed: int) -> None:

@@ -26,7 +26,7 @@ import sklearn
 from threadpoolctl import ThreadpoolController
 
 from secretballot._points import take_rows
-from secretballot._seeded import own_global_states, seed_generators
+from secretballot._seeded import is_of_handler, own_global_states, seed_generators
 from secretballot._typing import BoolArray, IntArray, JsonView
 from secretballot.exceptions import ResourceError
 
@@ -37,7 +37,7 @@ _BROKEN = "code that failed once fails at everything since"
 _OTHER_RESOURCE = "memory, threads or files ran out"
 # What all parts together, or other programs, can cause. Some of it one part can cause too (a huge
 # value that asks for much memory): it counts as the machine's all the same, since nothing
-# distinguishes the two. KeyboardInterrupt is the user's and passes through.
+# distinguishes the two. KeyboardInterrupt, and what a handler of a signal raises, pass through.
 _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((MemoryError,), "memory ran out"),
     ((ResourceError,), _OTHER_RESOURCE),
@@ -122,6 +122,8 @@ def result_of(work: Callable[[], _T]) -> _T | None:
         raise
     # whatever else it is, depends on this part: `sys.exit` of a library, a panic of compiled code
     except BaseException as error:
+        if is_of_handler(error):
+            raise
         cause = resource_failure(error, outside)
     # Outside of the handler: the foreign exception, which may quote a cell, must not be attached
     # as a context.

@@ -260,8 +260,7 @@ def test_no_adaptive_strategy_of_a_small_world_beats_the_price(n_teachers, strid
     known = {votes: label_chances(votes, sigma) for votes in {v for pair in pairs for v in pair}}
     steps = [(known[a], known[b]) for pair in pairs for a, b in (pair, pair[::-1])]
     best = adaptive_delta(steps, labels, epsilon)
-    bound = game_delta(sigma, labels, epsilon)
-    assert 0 < best <= bound
+    assert 0 < best <= game_delta(sigma, labels, epsilon)
     if n_teachers == 40:  # where votes lie as far apart as noise does, an eighth less is caught
         assert best > game_delta(1.125 * sigma, labels, epsilon)
 

@@ -99,8 +99,7 @@ def test_labels_of_sets_are_priced_by_what_one_teacher_moves(
 def test_a_pure_promise_adds_up_and_spends_all_of_epsilon(n_classes: int, parts: int) -> None:
     shape = teacher_shape(20, n_classes, 250)
     found = noisy_votes(PURE, shape, noise="laplace")
-    loss = least_quotient(1, found.scale)
-    assert found.event(shape) == pure_event(loss, 20 * parts)
+    assert found.event(shape) == pure_event(least_quotient(1, found.scale), 20 * parts)
     assert found.scale == pytest.approx(20 * parts, rel=1e-10)
     assert found.scale >= 20 * parts
     assert spent(found, shape) == 0

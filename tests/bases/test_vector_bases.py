@@ -79,8 +79,7 @@ def test_it_is_nystroem_s_method_up_to_rounding():
     basis = KernelBasis(n_landmarks=40, whitening=1.0, n_directions=10).fit(POOL)
     coordinates = basis.transform(POOL)
     assert np.abs(coordinates.mean(axis=0)).max() < 1e-3
-    covariance = np.cov(coordinates.T, bias=True)
-    assert np.allclose(covariance, np.eye(10) / 10, atol=2e-3)
+    assert np.allclose(np.cov(coordinates.T, bias=True), np.eye(10) / 10, atol=2e-3)
     assert np.sqrt(np.mean(np.sum(coordinates**2, axis=1))) == pytest.approx(1, abs=0.01)
 
 
@@ -130,5 +129,4 @@ def test_large_graphs_are_decomposed_step_by_step_to_the_same_space(monkeypatch)
     monkeypatch.setattr("secretballot.bases.graph.SMALL_GRAPH", 10)
     sparse = GraphBasis(n_modes=8).fit(pool)
     assert np.allclose(dense, sparse.transform(pool), atol=2e-3)
-    again = GraphBasis(n_modes=8).fit(pool)
-    assert (again.integers(pool) == sparse.integers(pool)).all()
+    assert (GraphBasis(n_modes=8).fit(pool).integers(pool) == sparse.integers(pool)).all()

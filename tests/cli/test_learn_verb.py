@@ -123,8 +123,7 @@ def test_public_labels_say_before_payment_that_noise_hides_a_rare_class(files):
         assert shown.exit_code == 0, shown.stderr
         found = " ".join(re.findall("^forecast +(.*)$", shown.stdout, re.MULTILINE))
         assert re.match(told, found) if told else not found
-    done = invoke(*words, *rare, "--json")
-    assert worthless in document_of(done)["notes"][0]
+    assert worthless in document_of(invoke(*words, *rare, "--json"))["notes"][0]
 
 
 def test_few_records_are_for_the_curator_alone(files):
@@ -251,8 +250,7 @@ def test_persons_relation_records_and_ledger(files):
     assert certificate["composition"]["dataset"] == "registry"
     out = ["--out", str(files / "two"), "--set", "relation=replace-one", "--set", "exclude=report"]
     assert moments(files, *out).exit_code == 0
-    second = certificate_in(files / "two")
-    assert second["public"]["n_records"] == N_PRIVATE
+    assert certificate_in(files / "two")["public"]["n_records"] == N_PRIVATE
 
 
 @pytest.mark.parametrize("stage", [0, 2])

@@ -69,8 +69,7 @@ def test_a_tensor_of_fixed_shape_is_a_vector_row_by_row(tmp_path):
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(images)
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"image": tensors}), path)
-    cells = read_table(path)["image"]
-    assert (_vectors_of(cells, 6) == images.reshape(N, 6)).all()
+    assert (_vectors_of(read_table(path)["image"], 6) == images.reshape(N, 6)).all()
 
 
 def test_csv_and_parquet_and_python_say_the_same(tmp_path):

@@ -149,8 +149,7 @@ def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path):
     assert third.ask([0.05]).label == "no"
     assert again.session_.used == 2
     assert ledger.spent().epsilon == BUDGET.epsilon
-    closed = third.session_.close([[0.05], [0.9]])
-    assert sb.verify_certificate(closed.certificate).ok
+    assert sb.verify_certificate(third.session_.close([[0.05], [0.9]]).certificate).ok
     with pytest.raises(LedgerError, match="closed"):
         third.session_.close([[0.05], [0.9]])
 

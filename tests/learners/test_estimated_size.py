@@ -119,8 +119,7 @@ def test_the_number_of_labels_fits_votes_of_known_margin():
     lost = 2 * (plan._noise_slack + 4) / margin
     # queries go with the square of the margin
     assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)
-    sigma = plan.terms(typical).mechanism.scale
-    assert ndtr(margin / (2 * sigma)) >= 0.949
+    assert ndtr(margin / (2 * plan.terms(typical).mechanism.scale)) >= 0.949
 
 
 @pytest.mark.parametrize("number", [-5, 23])

@@ -183,8 +183,7 @@ def test_a_target_means_the_same_beside_a_text_as_beside_its_like(cell):
 
 @pytest.mark.parametrize("text", ["out of memory", "no space left on device", "hello"])
 def test_a_text_is_no_number_whatever_it_says(text):
-    target = Target.of_number((0.0, 100.0))
-    assert np.isnan(target.read([text, "3"], 2)[0])
+    assert np.isnan(Target.of_number((0.0, 100.0)).read([text, "3"], 2)[0])
 
 
 @pytest.mark.parametrize("kind", ["object", "category"])

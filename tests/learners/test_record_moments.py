@@ -187,8 +187,7 @@ def test_numbers_are_read_one_by_one_by_fixed_rules():
     found = units_of(cells, len(cells)).ravel().tolist()
     assert found == read
     assert [units_of([cell], 1).item() for cell in cells] == found
-    objects = np.array(cells, dtype=object)
-    assert units_of(objects, len(cells)).ravel().tolist() == found
+    assert units_of(np.array(cells, dtype=object), len(cells)).ravel().tolist() == found
     assert units_of(pd.Series(cells, dtype=object), len(cells)).ravel().tolist() == found
     numbers = np.array([[1.0], [np.nan]])
     assert units_of(numbers, 2).shape == units_of(pd.DataFrame(numbers), 2).shape == (2, 1)

@@ -246,8 +246,7 @@ def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path):
     assert max(abs(size - N / 5) for size in other.sizes) < 60
     placed = tables._assign_stored_shards(table, 5, "replace-one", vault)
     assert placed.sizes == (N // 5,) * 5
-    first = placed.part(0)[0]
-    assert first.tobytes() == in_memory(None)["X"][::5].tobytes()
+    assert placed.part(0)[0].tobytes() == in_memory(None)["X"][::5].tobytes()
     with pytest.raises(ParameterError, match="every teacher needs a record"):
         tables._assign_stored_shards(table, N + 1, "replace-one", vault)
 

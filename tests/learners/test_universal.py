@@ -192,8 +192,7 @@ def test_a_sample_of_the_points_gives_fewer_candidates():
 def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
     labeler = fitted(purpose="triage")
     labeler.ask_many(QUESTIONS[:10])
-    before = labeler.released(QUESTIONS)
-    assert len(before) == 1
+    assert len(labeler.released(QUESTIONS)) == 1
     labeler.ask_many(QUESTIONS)
     first, endless = labeler.released(QUESTIONS)
     certificates = first.certificate, endless.certificate

@@ -1,5 +1,7 @@
 """Students are tried on public points, in the way in which they will be taught."""
 
+import signal
+import sys
 from typing import Any, ClassVar
 from unittest.mock import Mock
 
@@ -73,6 +75,15 @@ def test_a_machine_without_memory_is_no_fault_of_the_student(monkeypatch):
     monkeypatch.setattr(NeverLearns, "fit", Mock(side_effect=MemoryError))
     with pytest.raises(MemoryError):
         try_student(NeverLearns(), X, Teaching(NAMES, 100))
+
+
+def test_who_tells_the_program_to_end_by_a_signal_is_heard_in_a_fit(monkeypatch):
+    before = signal.signal(signal.SIGUSR1, lambda *_: sys.exit("told"))
+    told = Mock(side_effect=lambda *_: signal.raise_signal(signal.SIGUSR1))
+    monkeypatch.setattr(NeverLearns, "fit", told)
+    with pytest.raises(SystemExit, match="told"):
+        try_student(NeverLearns(), X, Teaching(NAMES, 100))
+    signal.signal(signal.SIGUSR1, before)
 
 
 def test_as_many_points_as_there_will_be_are_tried_where_few_do_not_do():
