@@ -280,9 +280,11 @@ def test_what_the_machine_fails_at_at_one_record_ends_the_run_unpaid(way, error)
 @pytest.mark.parametrize("error", ["interrupt", "signal"])
 def test_an_interruption_passes_through(way, error):
     ledger, before = account(), signal.signal(signal.SIGUSR1, lambda *_: sys.exit("told"))
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as caught:
         way({"error": error}, ODD, ledger)
     signal.signal(signal.SIGUSR1, before)
+    assert str(caught.value) in ("", "1")
+    assert caught.value.__context__ is None
     assert ledger.spent().epsilon == 0
 
 

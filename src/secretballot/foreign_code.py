@@ -37,7 +37,7 @@ _BROKEN = "code that failed once fails at everything since"
 _OTHER_RESOURCE = "memory, threads or files ran out"
 # What all parts together, or other programs, can cause. Some of it one part can cause too (a huge
 # value that asks for much memory): it counts as the machine's all the same, since nothing
-# distinguishes the two. KeyboardInterrupt, and what a handler of a signal raises, pass through.
+# distinguishes the two. KeyboardInterrupt is the user's and passes through.
 _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((MemoryError,), "memory ran out"),
     ((ResourceError,), _OTHER_RESOURCE),
@@ -109,6 +109,8 @@ def result_of(work: Callable[[], _T]) -> _T | None:
     ------
     ResourceError
         If the machine failed.
+    SystemExit
+        If a handler of a signal raised one, with code 1: the handler may be foreign code, too.
 
     Privacy
     -------
@@ -122,11 +124,13 @@ def result_of(work: Callable[[], _T]) -> _T | None:
         raise
     # whatever else it is, depends on this part: `sys.exit` of a library, a panic of compiled code
     except BaseException as error:
-        if is_of_handler(error):
-            raise
+        ends = isinstance(error, SystemExit) and is_of_handler(error)
+        trace = error.__traceback__ if ends else None
         cause = resource_failure(error, outside)
     # Outside of the handler: the foreign exception, which may quote a cell, must not be attached
     # as a context.
+    if trace is not None:
+        raise SystemExit(1).with_traceback(trace)
     if cause is not None:
         raise ResourceError(as_sentence(cause))
     return None

@@ -298,8 +298,7 @@ def test_a_classifier_like_those_of_scikit_learn():
     assert all(np.array_equal(again.state_[key], model.state_[key]) for key in model.state_)
     other = clone(model).set_params(random_state=4).fit(X, names)
     assert any(not np.array_equal(other.state_[key], model.state_[key]) for key in model.state_)
-    back = pickle.loads(pickle.dumps(model))
-    assert (back.predict(X) == model.predict(X)).all()
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
     # a class that was not seen is never predicted
     some = clone(model).fit(X[y > 0], y[y > 0])
     assert set(some.predict(X)) == {1, 2}
