@@ -296,10 +296,10 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     Public points fix a basis. Every record adds its coordinates times what the model so far misses
     of its class to one sum, which is released with noise, after counts of the classes; the model is
     the logistic or softmax one whose moments on the pool meet the released ones. In a `TableBasis`
-    trees, grown on the public points to predict that model, smooth it before the next stage
-    corrects it. No record is cut off
-    into a shard, so this is the most accurate learner here for tables. Use `PATEClassifier` for
-    black-box learners, data in silos, and vote files.
+    trees, grown on the public points to predict that model, smooth it after each stage, before the
+    next sum corrects it, and after the last stage all sums. No record is cut off into a shard, so
+    this is the most accurate learner here for tables. Use `PATEClassifier` for black-box learners,
+    data in silos, and vote files.
 
     With `labels` in the place of `classes` it learns several labels, each there or not, by a
     logistic function for each. A record's vector is bounded over all labels together, so the noise
